@@ -96,6 +96,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "schema": CommandEntry("schema", "Show and change the columns of a shard.", group=True),
     "collection": CommandEntry("collections", "Many small collections in one shard.", group=True),
     "gc": CommandEntry("gc", "Find and delete blobs that are no longer needed.", group=True),
+    "publish": CommandEntry(
+        "publish",
+        "Show a shard to other engines as an Iceberg table, without a copy; or list its tables.",
+    ),
     "backup": CommandEntry(
         "backup",
         "Add a point to a backup: all blobs that it lacks, and the states of the shards.",

@@ -16,7 +16,7 @@ from strata.machine.machine import Machine
 from strata.machine.reader_hold import PREFIX
 from strata.model.near import one_of
 from strata.model.time import format_time
-from strata.state.holds import drop_expired, find_hold, hold, live_holds, release
+from strata.state.holds import PUBLISHED, drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State
 
 HOUR_MS: Final = 3_600_000
@@ -156,4 +156,6 @@ def _entry(machine: Machine, state: State, found: Hold, alive: bool) -> dict[str
 def _kind(found: Hold) -> str:
     if found.expires_ms is None:
         return "critical"
+    if found.name.startswith(PUBLISHED):
+        return "published"
     return "shared" if found.name.startswith(PREFIX) else "leased"

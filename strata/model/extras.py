@@ -10,6 +10,7 @@ from strata.errors import InvalidRequest
 DISTRIBUTION: Final = "strata-shards"
 # The importable names that an extra brings; a test compares the extras with pyproject.toml.
 BRINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "iceberg": ("pyiceberg",),
     "otlp": ("opentelemetry",),
     "postgres": ("psycopg",),
     "s3": ("boto3", "botocore"),

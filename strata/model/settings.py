@@ -137,6 +137,18 @@ class GcSettings(Declared):
 
 
 @dataclass(frozen=True, slots=True)
+class PublishSettings(Declared):
+    """Where shards are published for other engines, and for how long."""
+
+    iceberg: str = ""  # file:///folder or s3://bucket/prefix of the tables; empty: in the store
+    keep_days: Positive = 7  # what a table names stays stored this long after the last publication
+
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsSettings(Declared):
     """Where figures for monitoring go; docs/reference/metrics.md names them."""
 
@@ -197,6 +209,7 @@ class Settings(Declared):
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     usage: UsageSettings = field(default_factory=UsageSettings)
     gc: GcSettings = field(default_factory=GcSettings)
+    publish: PublishSettings = field(default_factory=PublishSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each

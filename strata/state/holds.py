@@ -5,10 +5,13 @@ compare-and-set on an opaque token that its owner chooses, so that a second owne
 Expiry does not move since; the next `advance_since` may.
 """
 
+from typing import Final
+
 from strata.errors import Fenced, InvalidRequest
 from strata.state.state import Hold, State
 from strata.state.step import step
 
+PUBLISHED: Final = "published-"  # of the names of holds that keep what other engines read
 
 def hold(
     state: State, now_ms: int, *, name: str, since: int, lease_ms: int, owner: str = ""

@@ -76,6 +76,15 @@ class DiskBlob:
         with _outside(path, certain=False):
             _sync(path.parent)
 
+    def overwrite(self, key: str, data: bytes) -> None:
+        """See `Overwriting.overwrite`."""
+        path = self._live(key)
+        with _outside(path):
+            self._make_folder(path.parent)
+            self._write_temporary(data).replace(path)
+        with _outside(path, certain=False):
+            _sync(path.parent)
+
     def draft(self) -> "_Draft":
         """See `Drafting.draft`. The bytes go to a temporary file, whose name becomes the key."""
         return _Draft(self, self._temporary())

@@ -114,6 +114,15 @@ class Expunging(Protocol):
 
 
 @runtime_checkable
+class Overwriting(Protocol):
+    """A `Blob` that can hold documents that change, beside the blobs of shards, which never do."""
+
+    def overwrite(self, key: str, data: bytes) -> None:
+        """Store `data` under a key, all or nothing, in the place of other bytes, if any."""
+        ...
+
+
+@runtime_checkable
 class Scrubbing(Protocol):
     """A `Consensus` that can overwrite what dropped values have left in its files."""
 

@@ -108,6 +108,26 @@ def open_blob(settings: StoreSettings) -> Blob:
     )  # fmt: skip
 
 
+def address_of(settings: StoreSettings) -> str:
+    """Return the address below which other programs find blobs by their keys, without options.
+
+    Raises: InvalidRequest for a store that no other program can read, or whose name is ambiguous in
+    an address.
+    """
+    scheme, _, rest = settings.blob.partition("://")
+    if scheme == "s3":
+        place = S3Address.parse(settings.blob)
+        return f"s3://{place.bucket}/{place.prefix}".rstrip("/")
+    root = str(DiskBlob(rest).root) if scheme == "file" and rest else ""
+    if not root or any(char in root for char in "?#%"):
+        raise InvalidRequest(
+            "other programs cannot find the files of this store",
+            setting="store.blob", value=settings.blob,
+            cure="s3://bucket/prefix, or file:///folder without any of ? # %",
+        )  # fmt: skip
+    return f"file://{root}"
+
+
 def _open_consensus(url: str) -> Consensus:
     scheme, found, rest = url.partition("://")
     if scheme == "memory":

@@ -93,6 +93,12 @@ class S3Blob:
         if there:
             self._check_same(key, name, data)
 
+    def overwrite(self, key: str, data: bytes) -> None:
+        """See `Overwriting.overwrite`."""
+        name = self._live(key)
+        with outside(self.address, key, certain=False):
+            self._call("put_object", Key=name, Body=data)
+
     def list(self, prefix: str) -> Iterator[BlobInfo]:
         """See `Blob.list`."""
         check_prefix(prefix)

@@ -1,0 +1,291 @@
+"""The columns of an Iceberg table that shows a shard: field ids, types, and the name mapping.
+
+Parts carry no Iceberg field ids. The property `schema.name-mapping.default` gives each column of a
+part its id, also those that the table does not show, because some readers refuse unknown columns.
+The mapping is also the memory of the ids: a column of the shard is found in it by its place in the
+part (`v_s`, `7`), so it keeps its field id under any name and type, and no id is given twice.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from strata.errors import InvalidRequest
+from strata.format.columns import K_S, V_S, D, K, T, V, child
+from strata.format.encodings import arrow_type
+from strata.model.schema import Column, Relation
+from strata.model.types import Kind
+from strata.state.state import State
+
+KEY: Final = "key"  # the struct of key columns, as the table names it
+VALUE: Final = "value"  # the struct of value columns
+SIDES: Final = {KEY: K_S, VALUE: V_S}
+Place = tuple[str, ...]  # the names on the way to a column of a part
+Mapped = list[dict[str, Any]]
+
+_PLAIN: Final[Sequence[tuple[pa.DataType, type[Any]]]] = (
+    (pa.bool_(), BooleanType), (pa.int16(), IntegerType), (pa.int32(), IntegerType),
+    (pa.int64(), LongType), (pa.uint8(), IntegerType), (pa.uint16(), IntegerType),
+    (pa.float32(), FloatType), (pa.float64(), DoubleType), (pa.date32(), DateType),
+    (pa.timestamp("us"), TimestampType), (pa.timestamp("us", "UTC"), TimestamptzType),
+    (pa.string(), StringType), (pa.binary(), BinaryType),
+)  # fmt: skip
+# What a value means where its type in the table does not say it.
+_DOCS: Final = {
+    Kind.TIME: "time of day: seconds u32, nanoseconds u32, big-endian",
+    Kind.INTERVAL: "months, days, microseconds, big-endian, sign bits flipped",
+    Kind.YEAR_MONTH: "months",
+    Kind.JSONB: "JSON text",
+    Kind.UUID: "the 16 bytes of a UUID",
+    Kind.NUMERIC: "nearest float64, and the exact number as 40 bytes",
+    Kind.ACLITEM: "grantee u32, grantor u32, modes u64, big-endian",
+    Kind.MZ_ACLITEM: "grantee, grantor, modes, big-endian",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A column that the table does not show."""
+
+    column: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column that the table shows."""
+
+    column: Column
+    side: str  # `KEY` or `VALUE`
+    field: NestedField
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The columns of a table, and how they are found in parts."""
+
+    schema: Schema
+    mapping: Mapped  # the value of `schema.name-mapping.default`, before encoding
+    shown: tuple[Shown, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def time(self) -> NestedField:
+        """Return the field of `t`."""
+        return self.schema.find_field(T)
+
+    @property
+    def diff(self) -> NestedField:
+        """Return the field of `d`."""
+        return self.schema.find_field(D)
+
+
+def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
+    """Return the columns of the table for a state.
+
+    `known` is the mapping of the table so far, `last_id` the highest id that it ever gave.
+    Raises: InvalidRequest for a column whose parts no Python reader can open, or if no column can
+    be shown.
+    """
+    ids = _Ids(known, last_id)
+    mapping = [_mapped(ids, (name,), kind) for name, kind in
+               ((T, pa.int64()), (D, pa.int64()), (K, pa.binary()), (V, pa.binary()))]  # fmt: skip
+    relation = state.relation
+    used = {version for batch in state.batches for version in batch.versions}
+    written = [one for one in state.relations if one.version in used or one is relation]
+    shown: list[Shown] = []
+    left_out: list[LeftOut] = []
+    tops = [
+        _required(ids, T, "time of the update, milliseconds since 1970, UTC"),
+        _required(ids, D, "how many times the row was added; negative: taken back"),
+    ]
+    for side, struct in SIDES.items():
+        columns = _columns_of(relation, side)
+        children = [_mapped(ids, (struct, child(c.id)), arrow_type(c.type))
+                    for c in _ever(state.relations, side)]  # fmt: skip
+        bare = [] if children else [_mapped(ids, (struct, "_"), pa.bool_())]
+        mapping.append(_entry(ids, (struct,), [*children, *bare]))
+        found = []
+        for column in columns:
+            _check_readable(state.name, column)
+            if reason := _hidden(column, written):
+                left_out.append(LeftOut(column.name, str(column.type), reason))
+                continue
+            field = _field(ids, (struct, child(column.id)), column)
+            found.append(field)
+            shown.append(Shown(column, side, field))
+        if found:
+            tops.append(NestedField(ids.of((struct,)), side, StructType(*found), required=False))
+    if not shown:
+        raise InvalidRequest(
+            "no column of this shard can be shown as Iceberg", shard=state.name,
+            columns=[f"{one.column}: {one.reason}" for one in left_out],
+        )  # fmt: skip
+    return Fields(_schema(state.name, tops), mapping, tuple(shown), tuple(left_out))
+
+
+def _schema(shard: str, fields: Sequence[NestedField]) -> Schema:
+    try:
+        schema = Schema(*fields)
+        schema.highest_field_id  # noqa: B018  walks all names: two may clash only when joined
+        _ = schema._name_to_id
+    except ValueError as error:
+        raise InvalidRequest(
+            "the names of these columns clash in Iceberg", shard=shard, reason=str(error),
+            cure="rename one: strata schema rename",
+        ) from error  # fmt: skip
+    return schema
+
+
+class _Ids:
+    """Field ids by place: those that a table has given before, and new ones."""
+
+    def __init__(self, known: Mapped, last_id: int) -> None:
+        self._known: dict[Place, int] = dict(_places(known))
+        self._last = max([last_id, *self._known.values()])
+
+    def of(self, place: Place) -> int:
+        """Return the id of a place; a place without one gets the next."""
+        if place not in self._known:
+            self._last += 1
+            self._known[place] = self._last
+        return self._known[place]
+
+
+def _places(mapping: Mapped, above: Place = ()) -> Iterator[tuple[Place, int]]:
+    for entry in mapping:
+        place = (*above, entry["names"][0])
+        yield place, int(entry["field-id"])
+        yield from _places(entry.get("fields", []), place)
+
+
+def _columns_of(relation: Relation, side: str) -> tuple[Column, ...]:
+    return relation.key_columns if side == KEY else relation.value_columns
+
+
+def _ever(relations: Sequence[Relation], side: str) -> list[Column]:
+    """Return every column that parts may have on this side, in its newest type."""
+    found: dict[int, Column] = {}
+    for relation in relations:
+        found |= {column.id: column for column in _columns_of(relation, side)}
+    return list(found.values())
+
+
+def _entry(ids: _Ids, place: Place, fields: Mapped) -> dict[str, Any]:
+    entry: dict[str, Any] = {"field-id": ids.of(place), "names": [place[-1]]}
+    return entry | ({"fields": fields} if fields else {})
+
+
+def _mapped(ids: _Ids, place: Place, kind: pa.DataType) -> dict[str, Any]:
+    """Return the mapping of a column of a part, with all below it."""
+    inner = [_mapped(ids, (*place, name), child) for name, child in _inside(kind)]
+    return _entry(ids, place, inner)
+
+
+def _inside(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    if pa.types.is_list(kind):
+        return [("element", kind.value_type)]
+    if pa.types.is_map(kind):
+        return [("key", kind.key_type), ("value", kind.item_type)]
+    if pa.types.is_struct(kind):
+        return [(field.name, field.type) for field in kind]
+    return []
+
+
+def _required(ids: _Ids, name: str, doc: str) -> NestedField:
+    return NestedField(ids.of((name,)), name, LongType(), required=True, doc=doc)
+
+
+def _field(ids: _Ids, place: Place, column: Column) -> NestedField:
+    kind = _iceberg(ids, place, arrow_type(column.type))
+    bare = column.type.kind is Kind.NUMERIC and column.type.precision is not None
+    doc = None if bare else _DOCS.get(column.type.kind)
+    return NestedField(ids.of(place), column.name, kind, required=False, doc=doc)
+
+
+def _iceberg(ids: _Ids, place: Place, kind: pa.DataType) -> IcebergType:
+    """Return the Iceberg type of stored values for which `is_plain` holds."""
+    for stored, made in _PLAIN:
+        if kind == stored:
+            return made()  # type: ignore[no-any-return]
+    at = partial(_iceberg, ids)
+    if pa.types.is_decimal128(kind):
+        return DecimalType(kind.precision, kind.scale)
+    if pa.types.is_fixed_size_binary(kind):
+        return FixedType(kind.byte_width)
+    if pa.types.is_list(kind):
+        inner = (*place, "element")
+        return ListType(ids.of(inner), at(inner, kind.value_type), element_required=False)
+    if pa.types.is_map(kind):
+        key, value = (*place, "key"), (*place, "value")
+        return MapType(
+            ids.of(key), at(key, kind.key_type), ids.of(value), at(value, kind.item_type),
+            value_required=False,
+        )  # fmt: skip
+    assert pa.types.is_struct(kind), kind
+    return StructType(*(
+        NestedField(ids.of(inner), field.name, at(inner, field.type), required=False)
+        for field in kind for inner in [(*place, field.name)]
+    ))  # fmt: skip
+
+
+def _parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
+    yield kind
+    for _, inner in _inside(kind):
+        yield from _parts_of(inner)
+
+
+def _check_readable(shard: str, column: Column) -> None:
+    """Refuse a column that makes PyIceberg refuse the whole file, shown or not."""
+    if any(pa.types.is_duration(kind) for kind in _parts_of(arrow_type(column.type))):
+        raise InvalidRequest(
+            "readers of Iceberg in Python cannot open parts with this column",
+            shard=shard, column=column.name, type=str(column.type),
+            cure="drop the column and compact the shard, or read it through Strata",
+        )  # fmt: skip
+
+
+def _hidden(column: Column, written: Collection[Relation]) -> str:
+    """Return why the table cannot show a column; "" if it can.
+
+    `written` are the relations that parts were written in. Iceberg has no unsigned numbers: some
+    readers take those of 32 bits for negative ones.
+    """
+    for relation in written:
+        found = relation.by_id.get(column.id)
+        if found is None:
+            if column.default is not None:
+                return (
+                    f"parts of relation version {relation.version} lack it, and Iceberg would show "
+                    "null instead of its default: `strata compact --migrate` rewrites them"
+                )
+            continue
+        for kind in _parts_of(arrow_type(found.type)):
+            if kind in (pa.uint32(), pa.uint64()):
+                rest = "" if found.type == column.type else ", in which older parts hold it"
+                return f"Iceberg has no unsigned type like {found.type}{rest}"
+    return ""

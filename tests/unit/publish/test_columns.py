@@ -1,0 +1,257 @@
+"""Columns of a published table: ids through every change, types, what is left out, and metrics."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from strata.compact import compact_shard
+from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.publish import manifests
+from strata.publish.fields import Fields, fields_of
+from strata.publish.metrics import metrics_of
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
+from tests.support.published import World, flat, sums
+from tests.support.stored import append, create, settings
+from tests.support.updates import table
+
+RELATION = Relation(
+    0,
+    (
+        Column(1, "id", parse_type("int16")), Column(2, "naïve text", parse_type("varchar(9)")),
+        Column(3, "small", parse_type("uint32")), Column(4, "where", parse_type("float64")),
+    ),
+    (1,),
+    (),
+)  # fmt: skip
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    create(made.stores, RELATION)
+    rows = [(i, f"é{i}", i, i / 2, i % 10, 1) for i in range(12)]
+    append(made.stores, "shard", 0, 10, [table(RELATION, rows)], "both")
+    return made
+
+
+def change(world: World, made: Change) -> Relation:
+    return change_schema(Machine(world.stores), "shard", made).evolved.relation
+
+
+def shown(world: World) -> dict[str, int]:
+    """Return the field ids of the columns by name."""
+    schema = world.table().schema()
+    return {
+        field.name: field.field_id
+        for side in ("key", "value")
+        for field in schema.find_field(side).field_type.fields  # type: ignore[union-attr]
+    }
+
+
+def names(world: World) -> list[str]:
+    return [name for name, _ in flat(world.table().scan().to_arrow())]
+
+
+def test_unsigned_numbers_are_left_out_and_named(world: World) -> None:
+    done = world.publication().publish()
+
+    assert len(done.left_out) == 1
+    assert done.left_out[0].startswith("small (uint32): Iceberg has no unsigned type")
+    assert names(world) == ["id", "naïve text", "where"]
+    assert world.read() == world.expected(names(world))
+
+
+def test_ids_stay_through_renames_widenings_new_and_dropped_columns(world: World) -> None:
+    first = world.publication().publish()
+    before, at_first = shown(world), world.expected(["id", "naïve text", "where"])
+    change(world, RenameColumn("naïve text", "text"))
+    change(world, WidenColumn("id", parse_type("int64")))
+    relation = change(world, AddColumn("new", parse_type("string")))
+    append(world.stores, "shard", 10, 20,
+           [table(relation, [(2**40, "wide", 1, 0.5, "new", 11, 1)])])  # fmt: skip
+    world.publication().publish()
+    after = shown(world)
+
+    assert after["text"] == before["naïve text"]
+    assert after["id"] == before["id"]
+    assert after["new"] not in before.values()
+    assert world.read() == world.expected(["id", "text", "where", "new"])
+    assert world.read(first.snapshot) == at_first
+    dropped = change(world, DropColumn("where"))
+    again = change(world, AddColumn("where", parse_type("date")))
+    append(world.stores, "shard", 20, 30, [table(again, [(1, "x", 1, "y", None, 21, 1)])])
+    world.publication().publish()
+
+    assert dropped.version < again.version
+    assert shown(world)["where"] not in {*before.values(), *after.values()}
+    assert world.read() == world.expected(["id", "text", "new", "where"])
+
+
+def test_a_default_is_left_out_until_old_parts_are_rewritten(world: World) -> None:
+    relation = change(world, AddColumn("new", parse_type("string"), default="usual"))
+    append(world.stores, "shard", 10, 20, [table(relation, [(1, "x", 1, 0.5, "own", 11, 1)])])
+    done = world.publication().publish()
+
+    assert [text.partition(" ")[0] for text in done.left_out] == ["small", "new"]
+    assert "instead of its default" in done.left_out[1]
+    compact_shard(world.stores, "shard", settings(), full=True)
+    done = world.publication().publish()
+    assert [text.partition(" ")[0] for text in done.left_out] == ["small"]
+    assert world.read() == world.expected(names(world))
+
+
+def test_a_widened_unsigned_number_is_left_out_while_parts_hold_it(world: World) -> None:
+    change(world, WidenColumn("small", parse_type("int64")))
+    done = world.publication().publish()
+
+    assert "in which older parts hold it" in done.left_out[0]
+    relation = Machine(world.stores).load("shard").relation
+    append(world.stores, "shard", 10, 20, [table(relation, [(1, "x", 1, 0.5, 11, 1)])])
+    compact_shard(world.stores, "shard", settings(), full=True)
+    assert world.publication().publish().left_out == ()
+    assert world.read() == world.expected()
+
+
+def test_metrics_of_columns_only_while_readers_may_skip(world: World) -> None:
+    assert not world.publication().publish().metrics
+    assert bounded(world) == {"t"}
+    world.let_skip()
+    done = world.publication().publish()
+
+    assert done.metrics
+    assert done.new
+    assert bounded(world) == {"t", "id", "naïve text"}  # no floats
+
+
+def test_nothing_in_quarantine_has_metrics(world: World) -> None:
+    world.let_skip()
+    machine = Machine(world.stores)
+
+    def distrust(state: Any, _: int) -> tuple[Any, None]:
+        rollout = replace(state.rollout, quarantine=("2",))
+        return replace(state, seqno=state.seqno + 1, walltime_ms=state.walltime_ms + 1,
+                       rollout=rollout), None  # fmt: skip
+
+    machine.apply("shard", distrust)
+    world.publication().publish()
+
+    assert bounded(world) == {"t", "id"}
+
+
+def bounded(world: World) -> set[str]:
+    schema = world.table().schema()
+    return {
+        schema.find_column_name(i).rpartition(".")[2]  # type: ignore[union-attr]
+        for task in world.table().scan().plan_files()
+        for i in {*task.file.lower_bounds, *task.file.upper_bounds}
+    }
+
+
+def test_a_wrong_bound_loses_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison of filtered reads would notice: PyIceberg does skip by these metrics."""
+
+    def wrong(*given: Any, **named: Any) -> Any:
+        found = metrics_of(*given, **named)
+        for one in found:
+            one.lower_bounds |= {i: b"\x7f" * 2 for i in one.lower_bounds if len(
+                one.lower_bounds[i]) == 2}  # fmt: skip
+            one.upper_bounds |= {i: (0).to_bytes(len(b), "little")
+                                 for i, b in one.upper_bounds.items()}  # fmt: skip
+        return found
+
+    world.let_skip()
+    world.publication().publish()
+    right = world.table().scan(row_filter="key.id > 5").to_arrow()
+    world.publication().drop()
+    monkeypatch.setattr(manifests, "metrics_of", wrong)
+    world.publication().publish()
+
+    assert right.num_rows == 6
+    assert world.table().scan(row_filter="key.id > 5").to_arrow().num_rows == 0
+
+
+BROKEN = {
+    "a null struct": None,
+    "more nulls than rows": {"nulls": 9, "low": 1, "high": 2},
+    "negative nulls": {"nulls": -1, "low": 1, "high": 2},
+    "bounds though all is null": {"nulls": 3, "low": 1, "high": 2},
+    "nulls unknown": {"nulls": None, "low": 1, "high": 2},
+    "inverted": {"nulls": 0, "low": 2, "high": 1},
+    "beyond the type": {"nulls": 0, "low": -(2**40), "high": 2**40},
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_statistics_that_contradict_themselves_give_no_bounds(case: str, world: World) -> None:
+    fields: Fields = fields_of(Machine(world.stores).load("shard"), [], 0)
+    kind = pa.struct([("nulls", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
+    stats = pa.array([BROKEN[case], {"nulls": 0, "low": 1, "high": 2}], kind)
+    rows = pa.table({
+        "key": ["a", "b"], "rows": [3, 3], "t_low": [0, 5], "t_high": [4, 1], "s.1": stats,
+    })  # fmt: skip
+    broken, fine = metrics_of(rows, fields, trusted=True, quarantine=())
+    column = fields.schema.find_field("key.id").field_id
+
+    assert column not in broken.lower_bounds
+    assert column not in broken.upper_bounds
+    assert column in fine.lower_bounds
+    assert column in fine.upper_bounds
+    assert fields.time.field_id in broken.lower_bounds
+    assert fields.time.field_id not in fine.lower_bounds  # inverted
+
+
+def test_polars_reads_the_same(world: World) -> None:
+    world.publication().publish()
+    found = pl.scan_iceberg(world.table(), reader_override="pyiceberg").collect()
+
+    assert sums(found.to_arrow()) == world.expected(["id", "naïve text", "where"])
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_views_of_duckdb(plain: bool, world: World) -> None:
+    """Only the function that opens a table is ours here: its extension is not installed."""
+    if not plain:
+        rows = [(3, "é3", 3, 1.5, 11, -1), (50, "it's", 1, None, 12, 3)]
+        append(world.stores, "shard", 10, 20, [table(RELATION, rows)])
+    done = world.publication().publish()
+    updates = world.table().scan().to_arrow()
+    engine = duckdb.connect()
+    engine.register("updates", updates)
+    engine.execute("create macro iceberg_scan(place, snapshot_from_id := 0) as table "
+                   "select * from updates")  # fmt: skip
+    text = (world.folder / "iceberg/views/duckdb.sql").read_text()
+    engine.execute(text)
+    expected = world.expected(["id", "naïve text", "where"])
+    now = engine.execute('select "id", "naïve text", "where", "d" from iceberg_now').fetchall()
+    each = engine.execute("select * from iceberg_rows").fetchall()
+
+    assert {tuple(map(repr, row[:3])): row[3] for row in now} == expected
+    assert sorted(tuple(map(repr, row)) for row in each) == sorted(expected.elements())
+    assert done.plain is plain
+    assert ("iceberg_plain" in text) is plain
+    assert (f"snapshot_from_id = {done.snapshot}" in text) is plain
+    if plain:
+        alone = engine.execute("select * from iceberg_plain").fetchall()
+        assert sorted(tuple(map(repr, row)) for row in alone) == sorted(expected.elements())
+
+
+def test_a_row_that_counts_twice_is_not_plain(world: World) -> None:
+    append(world.stores, "shard", 10, 20, [table(RELATION, [(50, "a", 1, None, 12, 2)])])
+
+    assert not world.publication().publish().plain
+
+
+def test_diffs_whose_sum_only_looks_right_are_not_plain(world: World) -> None:
+    big = 2**63 - 1  # three rows whose diffs add up to 3 + 2**64
+    rows = [(50, "a", 1, None, 12, big), (51, "a", 1, None, 12, big), (52, "a", 1, None, 12, 5)]
+    append(world.stores, "shard", 10, 20, [table(RELATION, rows)])
+
+    assert not world.publication().publish().plain

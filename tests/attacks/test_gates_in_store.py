@@ -266,8 +266,7 @@ def test_the_release_of_the_kill_switch_takes_as_many_as_the_store_says(store: S
 def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refused() -> None:
     """What holds is the policy at the moment of the answer, and the history says which it was."""
     then = Policy(approvers=("bob", "carl"), number=1)
-    state = replace(ready(create(spec(), 1000)), rollout=Rollout("soft"))
-    state = ready(state)
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
     asked, request = ladder.ask(
         state, 2000, to="audit", percent=10, who="ann", reason="due", policy=then
     )
@@ -280,13 +279,11 @@ def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refu
         answer(who="bob", policy=removed)
     with pytest.raises(InvalidRequest, match="not enough evidence"):
         answer(who="bob", policy=stricter)
+    # Evidence that began anew since the request gives no step either.
+    little = replace(asked, rollout=replace(asked.rollout, evidence=Evidence()))
+    named = ladder.request_id(state.name, request)
     with pytest.raises(InvalidRequest, match="not enough evidence"):
-        # What was asked for while nothing was wanted is not given once something is.
-        little = replace(asked, rollout=replace(asked.rollout, evidence=Evidence()))
-        ladder.approve(
-            little, 3000, request=ladder.request_id(state.name, request), reason="seen",
-            who="carl", policy=then,
-        )  # fmt: skip
+        ladder.approve(little, 3000, request=named, who="carl", reason="seen", policy=then)
 
     after, rollout = answer(who="dora", policy=removed)
 

@@ -263,6 +263,33 @@ def test_the_release_of_the_kill_switch_takes_as_many_as_the_store_says(store: S
     )  # fmt: skip
 
 
+def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refused() -> None:
+    """What holds is the policy at the moment of the answer, and the history says which it was."""
+    then = Policy(approvers=("bob", "carl"), number=1)
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    asked, request = ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=then
+    )
+    answer = partial(
+        ladder.approve, asked, 3000, request=ladder.request_id(state.name, request), reason="seen"
+    )
+    removed = replace(then, approvers=("carl", "dora"), number=2)
+    stricter = replace(then, gates=replace(Thresholds(), audit_parts=100_000), number=3)
+    with pytest.raises(InvalidRequest, match="may not approve"):
+        answer(who="bob", policy=removed)
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        answer(who="bob", policy=stricter)
+    # Evidence that began anew since the request gives no step either.
+    little = replace(asked, rollout=replace(asked.rollout, evidence=Evidence()))
+    named = ladder.request_id(state.name, request)
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        ladder.approve(little, 3000, request=named, who="carl", reason="seen", policy=then)
+
+    after, rollout = answer(who="dora", policy=removed)
+
+    assert (rollout.mode, after.rollout.entries[-1].policy) == ("audit", 2)
+
+
 def ready(state: State) -> State:
     """Return a shard with evidence enough for any step, by the code of now."""
     seen = Evidence(

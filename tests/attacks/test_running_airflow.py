@@ -34,7 +34,7 @@ ROLES: Final = {
     "adam": "admin", "alice": "user", "bob": "user", "mallory": "user", "olga": "op",
     "eve": "viewer",
 }  # fmt: skip
-SHARDS: Final = ("alone", "forged", "old", "cleared", "swapped", "roles", "looked", "dry")
+SHARDS: Final = ("alone", "forged", "old", "cleared", "swapped", "roles", "looked", "edited", "dry")
 HUMAN_S: Final = 10  # nobody reads a question and answers it in less
 ANSWER: Final = {"approver_reason": "I looked"}
 
@@ -259,6 +259,68 @@ def test_what_is_replaced_between_show_and_answer_is_not_approved(gate: Gate) ->
     assert "another request is open" in said
     assert shown != other
     assert (gate.state("swapped").rollout.mode, gate.request("swapped")) == ("off", other)
+
+
+FORGED: Final = {
+    "chosen_options": ["Approve"], "params_input": ANSWER, "shard": "alone", "request": "0" * 16,
+    "responded_by_user": {"id": "bob", "name": "bob"},
+}  # fmt: skip
+
+
+def edits(run: str, options: list[str]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return all that REST lets people try on what stands between a request and its answer."""
+    at = f"{RUNS}/{quote(run)}"
+    ask, question = f"{at}/taskInstances/ask", f"{at}/taskInstances/question"
+    answer = {"chosen_options": options[:1], "params_input": ANSWER}
+    evil = {"conn_type": "strata", "host": "evil"}
+    return [
+        ("PATCH", at, {"note": "<script>Bob has looked</script>"}),
+        ("PATCH", at, {"conf": {"shard": "alone", "percent": 100, "reason": "another"}}),
+        ("PATCH", at, {"triggering_user_name": "bob"}),
+        ("PATCH", question, {"note": "approved by bob"}),
+        ("PATCH", f"{ask}/xcomEntries/return_value", {"value": FORGED}),
+        ("POST", f"{question}/xcomEntries", {"key": "return_value", "value": FORGED}),
+        ("PATCH", f"{question}/xcomEntries/return_value", {"value": FORGED}),
+        ("PUT", f"{question}/state-store/answer", {"value": "Approve"}),
+        ("POST", "/api/v2/variables", {"key": "STRATA_CONFIG", "value": "/evil.toml"}),
+        ("POST", "/api/v2/connections", {"connection_id": "strata_default", **evil}),
+        ("PATCH", f"{question}/-1/hitlDetails", {**answer, **FORGED}),
+    ]
+
+
+def test_no_edit_between_a_request_and_its_answer_changes_either(gate: Gate) -> None:
+    """Alice asks; every role edits notes, conf, XComs, variables and the answer; Bob approves."""
+    run = gate.trigger("alice", "edited", percent=20)
+    asked = gate.question(run)
+    before, request = gate.state("edited"), gate.request("edited")
+    said = {
+        (who, method, path, *body): gate.people[who].asks(method, path, body)[0]
+        for who in ("alice", "eve", "mallory", "olga", "adam")
+        for method, path, body in edits(run, asked["options"])
+    }
+    assert {status for (who, *_), status in said.items() if who == "eve"} == {403}, said
+    assert max(said.values()) < 500, said
+    for who in ("mallory", "olga", "adam"):
+        noted = said[who, "PATCH", f"{RUNS}/{quote(run)}", "note"]
+        assert noted == 200, "an edit that Airflow lets them make"
+    now = gate.detail(run)
+    shown = set(now) - {"task_instance"}  # which shows the note, and who wrote it
+    assert {name: now[name] for name in shown} == {name: asked[name] for name in shown}
+    assert gate.state("edited") == before
+
+    assert gate.answer("bob", run, "Approve")[0] == 200
+    gate.ends(run, "success")
+    after = gate.state("edited")
+    requested, approved = after.rollout.entries[-2:]
+    assert after.rollout.mode == "soft"
+    assert (requested.what, requested.by, requested.reason) == ("requested", "alice", "it is time")
+    assert (approved.what, approved.by, approved.reason) == ("approved", "bob", "I looked")
+    assert approved.request == requested.request == request
+    assert gate.state("alone").rollout.mode == "off"
+
+    for who in ("adam", "olga", "mallory", "alice"):
+        assert gate.answer(who, run, "Reject")[0] != 200, "one answer counts"
+    assert gate.state("edited") == after
 
 
 def test_a_viewer_looks_and_does_nothing(gate: Gate) -> None:

@@ -5,8 +5,8 @@ followed if they stay below it and refused if they lead out. Anything that is ne
 folder is refused as well: reading a pipe could wait for ever. A file may be swapped for a link
 between listing and opening. Therefore the opened file's own path must be the listed path.
 
-The time of change is the inode's (ctime). Whoever replaces a file by another of equal size can set
-its time of modification; only the kernel sets the inode's.
+The time of change is the inode's (ctime). A person who replaces a file by one of equal size can set
+its time of modification as well. Only the kernel sets the inode's.
 """
 
 import os

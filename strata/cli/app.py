@@ -73,6 +73,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),
+    "advise": CommandEntry(
+        "advise",
+        "Say what would have skipped more of the reads of late, measured, and what it costs.",
+    ),
     "validate": CommandEntry(
         "filters",
         "Fetch what would be skipped and check it; on a mismatch set the mode back and exit 3.",

@@ -5,30 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
+from strata.advise import bring_along
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer
 from strata.cli.maintain import TASKS
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, rows
-from strata.compact import compact_shard
 from strata.config.filters import load_filters
 from strata.config.shards import declarations
 from strata.errors import InvalidRequest
-from strata.history import usage
 from strata.ingest.updates import check_spec
-from strata.maintain.backfill import backfill_shard
 from strata.maintain.declare import (
     ShardPlan,
-    StoredStep,
     apply_plans,
     plan_code,
     plan_declarations,
     takes_away,
 )
-from strata.maintain.trim import trim_shard
 from strata.model.near import one_of
 from strata.model.runner import threads
-from strata.state.declare import Follow
 
 PLANNED = 2  # exit code of --check where there is something to do
 _MARKS: Mapping[str, str] = {"create": "+", "change": "~", "refused": "!", "nothing": " "}
@@ -86,7 +81,8 @@ def apply(
         if stored:
             for plan in todo:
                 for step in plan.then:
-                    _bring_along(context, plan.shard, step)
+                    remark(f"{step.command}: {step.parts:,} parts")
+                    bring_along(context.stores, context.settings, plan.shard, step, threads(TASKS))
     document = {
         "path": where, "code": code, "applied": wanted, "to_do": len(todo),
         "takes_away": takes_away(plans), "shards": [plan.to_json() for plan in plans],
@@ -130,21 +126,6 @@ def _agreed(plans: Sequence[ShardPlan], *, yes: bool, confirm: str, code: str) -
             "columns would go, and --yes is not enough for that", columns=columns,
             cure="run without --yes, look at the plan, and use --confirm with its code",
         )  # fmt: skip
-
-
-def _bring_along(context: Context, shard: str, step: StoredStep) -> None:
-    """Run one command by which stored parts follow."""
-    remark(f"{step.command}: {step.parts:,} parts")
-    stores, runner = context.stores, threads(TASKS)
-    if step.follow == Follow.MIGRATE:
-        compact_shard(stores, shard, context.settings, runner, migrate=True)
-    elif step.follow == Follow.TRIM:
-        trim_shard(stores, shard, log=context.settings.usage, runner=runner)
-    else:
-        known = usage.recent(stores, shard, context.settings.usage)
-        backfill_shard(
-            stores, shard, step.selection, runner=runner, usefulness=usage.usefulness(known, {})
-        )
 
 
 def _shown(plans: Sequence[ShardPlan], *, everything: bool) -> list[Table]:

@@ -3,12 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from strata.advise import Advised
 from strata.cli.parts import short_names
 from strata.cli.tables import Table, pairs, rows, shown_bytes
 from strata.cli.visible import shown_time
 
 _GROUP: Final = ("cause", "expression", "parts", "bytes", "help")
 _REASON: Final = ("verdict", "cause", "expression", "help")
+_ADVICE: Final = (
+    "id", "kind", "what", "reads", "parts_saved", "bytes_saved", "read_bytes", "written_bytes",
+    "declare",
+)  # fmt: skip
 _PART: Final = ("part", "verdict", "level", "rows", "bytes", "why", "ranges", "row groups")
 
 
@@ -31,6 +36,28 @@ def static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:
     """Return whether a filter could ever skip a part, and what each conjunct proves."""
     columns = ("expression", "proves", "fails", "because")
     return [pairs(title, found), rows("conjuncts", found["conjuncts"], columns)]
+
+
+def advice_tables(found: Advised) -> list[Table | str]:
+    """Return the advice on a shard, and how much of the shard it was measured on."""
+    sample = found.sample
+    looked = (
+        f"Measured on the whole shard: {sample.parts:,} parts."
+        if sample.whole
+        else f"Measured on {sample.parts:,} of {sample.parts_total:,} parts, "
+        f"{shown_bytes(sample.size_bytes)} of {shown_bytes(sample.bytes_total)}, spread evenly."
+    )
+    title = f"advice on {found.shard}, the most saved for its cost first"
+    return [rows(title, found.to_json()["advice"], _ADVICE), f"{looked} {_summary(found)}\n"]
+
+
+def _summary(found: Advised) -> str:
+    if not found.advice:
+        return f"None of {found.tried} changes that were tried would have skipped more."
+    return (
+        f"{len(found.advice)} of {found.tried} changes that were tried would have skipped more, "
+        "each by itself."
+    )
 
 
 def _skipped(document: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from strata.advise import advise
 from strata.audit import table
 from strata.audit.cost import cost_counts
 from strata.audit.receipts import (
@@ -23,7 +24,7 @@ from strata.audit.run import Scope
 from strata.audit.used import budget_of, used_filters
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
-from strata.cli.explained import explain_tables, static_tables
+from strata.cli.explained import advice_tables, explain_tables, static_tables
 from strata.cli.parts import full_keys
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
@@ -32,6 +33,7 @@ from strata.decide.plan import plan_read
 from strata.decide.static import outlook
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.history.usage import unread
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.state.state import State
@@ -92,10 +94,14 @@ def explain(
         Path | None,
         typer.Option("--receipt", help="File to write the decision to, for `strata replay`."),
     ] = None,
+    measured: Annotated[
+        bool,
+        typer.Option("--advise", help="Also measure what would skip more, on a copy of parts."),
+    ] = False,
 ) -> Answer:
     """Say which parts a filter would skip, and what stops the proof for the others."""
     state = context.machine.load(shard)
-    filter = _understood(context, state, where, None if now is None else parse_time(now) * 1000)
+    filter = understood(context, state, where, None if now is None else parse_time(now) * 1000)
     if static:
         found = outlook(filter, state.rollout.quarantine).to_json()
         return answer({"shard": shard, "filter": where, **found}, *static_tables(shard, found))
@@ -105,10 +111,14 @@ def explain(
     if receipt is not None:
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))
-    return answer(document, *explain_tables(document))
+    if not measured:
+        return answer(document, *explain_tables(document))
+    advised = advise(context.stores, state, context.settings, [unread(filter)])
+    document |= {"advised": advised.to_json()}
+    return answer(document, *explain_tables(document), *advice_tables(advised))
 
 
-def _understood(context: Context, state: State, where: str, now: int | None) -> Filter:
+def understood(context: Context, state: State, where: str, now: int | None) -> Filter:
     """Return what a filter means; Spark starts only for one that is not plain."""
     filter = plain_or_none(state.relation, where, now)
     if filter is not None:

@@ -175,6 +175,15 @@ def _used(line: Line, filters: Sequence[RegisteredFilter]) -> Line:
     )  # fmt: skip
 
 
+def check_statistics(spec: ShardSpec, relation: Relation) -> None:
+    """Refuse statistics that no column has, or that the budget may not hold.
+
+    Raises: InvalidRequest.
+    """
+    check_members(relation, spec.stats, spec.name)
+    check_budget(spec)
+
+
 def _unfit(spec: ShardSpec, relation: Relation, check: Check, *, weigh: bool) -> list[Line]:
     """Return a refused line for each check that the whole declaration fails."""
     lines = []

@@ -37,6 +37,7 @@ class Follow(StrEnum):
     COLLECT = "collect"  # read again for statistics: a backfill
     ADD = "add"  # read for the statistics that they lack: a backfill
     TRIM = "trim"  # only manifests are rewritten
+    MERGE = "merge"  # everything becomes one run; no change of a declaration asks for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,3 +164,9 @@ def memory_blob(name: str) -> MemoryBlob:
 def memory_consensus(name: str) -> MemoryConsensus:
     """Return this process's consensus store of this name, created at the first call."""
     return _CONSENSUS.setdefault(name, MemoryConsensus())
+
+
+def drop_memory(name: str) -> None:
+    """Drop this process's stores of this name."""
+    _BLOBS.pop(name, None)
+    _CONSENSUS.pop(name, None)

@@ -14,7 +14,7 @@ from strata.errors import InvalidRequest
 from strata.model.settings import StoreSettings
 from strata.store.disk import DiskBlob
 from strata.store.interface import Blob, Consensus
-from strata.store.memory import memory_blob, memory_consensus
+from strata.store.memory import drop_memory, memory_blob, memory_consensus
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address
 
@@ -47,6 +47,14 @@ def open_stores(settings: StoreSettings, clock: Clock | None = None) -> Stores:
         clock or wall_clock,
         settings,
     )
+
+
+def forget_memory(settings: StoreSettings) -> None:
+    """Give back the memory of stores in memory; opened again, they are empty."""
+    for url in (settings.blob, settings.consensus):
+        scheme, _, name = url.partition("://")
+        if scheme == "memory":
+            drop_memory(name)
 
 
 def is_near(settings: StoreSettings) -> bool:

@@ -11,6 +11,7 @@ one serves.
 """
 
 import hmac
+import logging
 import os
 from dataclasses import replace
 from hashlib import sha256
@@ -23,6 +24,7 @@ from strata_airflow import people
 from strata_airflow.places import PROJECT, config_file
 
 PREFIX: Final = "/strata"
+_LOG = logging.getLogger(__name__)
 GATE: Final = "rollout_gate"  # the DAG whose questions are the same requests
 
 
@@ -82,6 +84,7 @@ def answerer(user: Any) -> str | None:
     )
     from airflow.models.dag import DagModel
     from airflow.sdk.configuration import conf
+    from airflow.sdk.exceptions import AirflowFailException
 
     if conf.getboolean("core", "simple_auth_manager_all_admins", fallback=False):
         return None
@@ -92,7 +95,11 @@ def answerer(user: Any) -> str | None:
     ):  # fmt: skip
         return None
     number = str(user.get_id() or "")
-    known = people.known()
+    try:
+        known = people.known()
+    except AirflowFailException as malformed:
+        _LOG.warning("nobody may answer on the console: %s", malformed)
+        return None
     if known and number not in known.values():
         return None  # no question would be assigned to them
     return people.named({"id": number, "name": user.get_name()}) or None

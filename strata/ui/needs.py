@@ -13,6 +13,7 @@ from strata.ui.shown import age, counted, when
 
 WRONG, STOPPED, ASKED, SOON = range(4)  # ranks; the lowest comes first
 GOOD: Final = ("done", "clean")  # outcomes of a validation that found nothing
+NAMED: Final = 5  # words of a quarantine in a reason
 STALE_MS: Final = 2 * 86_400_000  # a nightly validation that is older was missed
 
 
@@ -42,7 +43,9 @@ def quarantined(state: State) -> list[str]:
 def _of_rollout(state: State) -> Iterator[Need]:
     rollout = state.rollout
     if rollout.quarantine:
-        yield Need(WRONG, f"in quarantine: {', '.join(quarantined(state))}")
+        words = quarantined(state)
+        more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+        yield Need(WRONG, f"in quarantine: {', '.join(words[:NAMED])}{more}")
     if rollout.mode in SKIPPING and not is_approved(state):
         text = f"readers obey soft, not {rollout.mode}: the code that decides has changed"
         yield Need(STOPPED, text)

@@ -30,6 +30,7 @@ from strata.store.open import Stores
 from strata.ui import charts, evidence, facts, growth, nights, shown
 from strata.ui.answers import Answers
 from strata.ui.blocks import Picture, picture_of
+from strata.ui.needs import quarantined
 from strata.ui.savings import savings_of
 from strata.ui.svg import spine_svg, summary
 from strata.ui.what_if import Analyst, WhatIf
@@ -233,7 +234,8 @@ class ConsolePages:
         points = evidence.points_of(states, mine)
         targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {
-            "found": found, "bullets": facts.bullets(found["gates"]),
+            "found": found, "quarantined": quarantined(state),
+            "bullets": facts.bullets(found["gates"]),
             "heat": facts.heat_map(found["evidence"]["strata"], rules.gates.stratum_parts),
             "approvers": rules.approvers, "points": points, "kept_since": states[-1].walltime_ms,
             "grown": evidence.evidence_svg(points, evidence.events_of(state, LADDER), targets),

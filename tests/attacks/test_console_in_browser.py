@@ -8,15 +8,22 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 
+from strata.machine.machine import Machine
+from strata.rollout import ladder
 from strata.store.open import Stores
+from strata.ui.answers import Answers, Desk
 from strata.ui.web import console, of_token
 from tests.attacks.chromium import Browser, Tab, chromium
 from tests.attacks.hostile import CALLING, HOSTILE, MARK, TRICKY
@@ -47,14 +54,20 @@ class Place:
 @pytest.fixture(scope="module", params=["plain", "hostile"])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     stores = filled(texts=EVERY if request.param == "hostile" else ())
-    app = of_token(console(lambda: pages_of(stores)), TOKEN)
+    with served(of_token(console(lambda: pages_of(stores)), TOKEN)) as base:
+        yield Place(stores, base)
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application on loopback; yield its address."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.05)
-    yield Place(stores, f"http://127.0.0.1:{listener.getsockname()[1]}")
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
     thread.join(10)
 
@@ -149,3 +162,49 @@ def test_a_filter_is_asked_and_a_batch_opened_as_a_person_does(
     assert tab.look("document.querySelectorAll('svg.spine .block').length") == 1
     assert tab.complaints() == []
     tab.close()
+
+
+def test_a_request_is_answered_as_a_person_does(browser: Browser) -> None:
+    stores = filled()
+    app = console(lambda: pages_of(stores), (), Desk(lambda: "bob", b"a secret"))
+    with served(app) as base:
+        tab = browser.page(width=1280)
+        tab.open(f"{base}{SHARD}/rollout")
+        keep(tab, "answer")
+        tab.tell("Runtime.evaluate", expression=(
+            "document.getElementById('reason').value = 'I looked at the spine'"
+        ))  # fmt: skip
+        tab.click("button[value=approve]")
+        assert tab.look("location.pathname") == f"{SHARD}/rollout"
+        assert tab.look("document.querySelector('.ladder .here b').textContent") == "soft"
+        assert "I looked at the spine" in tab.look("document.querySelector('.events').textContent")
+        assert tab.complaints() == []
+        tab.close()
+    last = Machine(stores).load(NAME).rollout.entries[-1]
+    assert (last.what, last.by, last.reason) == ("approved", "bob", "I looked at the spine")
+
+
+def test_a_page_of_another_origin_answers_nothing_in_a_persons_browser(browser: Browser) -> None:
+    """The attacker even knows a form that was made for this person."""
+    stores = filled()
+    asked = Machine(stores).load(NAME).rollout.request
+    assert asked is not None
+    pages, request = pages_of(stores), ladder.request_id(NAME, asked)
+    proof = Answers(stores, pages.settings, b"a secret").proof("bob", NAME, request)
+    app = console(lambda: pages, (), Desk(lambda: "bob", b"a secret"))
+    with served(app) as base:
+        fields = {"answer": "approve", "request": request, "reason": "x", "proof": proof}
+        inputs = "".join(f'<input name="{k}" value="{v}">' for k, v in fields.items())
+        evil = FastAPI()
+        page = (
+            f'<form method="post" action="{base}{SHARD}/rollout">{inputs}<button>x</button></form>'
+        )
+        evil.get("/", response_class=HTMLResponse)(lambda: page)
+        with served(evil) as other:
+            tab = browser.page(width=1280)
+            tab.open(other)
+            tab.click("button")
+            assert tab.look("location.href") == f"{base}{SHARD}/rollout"
+            assert "does not come from a page of the console" in tab.look("document.body.innerText")
+            tab.close()
+    assert Machine(stores).load(NAME).rollout.mode == "off"

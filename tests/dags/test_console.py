@@ -1,6 +1,8 @@
 """The console inside Airflow: it asks who is there, and reads the stores of the settings."""
 
+import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,12 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from strata.cli.app import main
+from strata.config.settings import load_settings
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
+from strata.rollout import ladder
+from strata.rollout.policy import Policy
+from strata.store.open import open_stores
 from strata_airflow import console
 from strata_airflow.places import PROJECT
 
@@ -131,6 +138,8 @@ def test_who_may_only_look_may_not_answer(asks, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("STRATA_PEOPLE", "ann=3")
     assert console.answerer(Somebody("9", "ann")) is None  # another account of the same name
     assert console.answerer(Somebody("3")) == "ann"
+    monkeypatch.setenv("STRATA_PEOPLE", "ann")  # malformed: the page is shown all the same
+    assert console.answerer(Somebody("3")) is None
 
 
 def test_where_everybody_is_an_administrator_nobody_is_known(asks, monkeypatch: pytest.MonkeyPatch):
@@ -157,3 +166,104 @@ def test_nobody_answers_without_a_token(app):
     seen = TestClient(app, follow_redirects=False)
     answer = seen.post("/shards/s/rollout", data={"answer": "approve"})
     assert answer.status_code in (401, 403)
+
+
+# ---------------------------------------------------------------------------- as Airflow knows them
+
+ORIGIN = "http://testserver"
+
+
+@pytest.fixture
+def known(app, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return what makes a browser of a person whom Airflow's own auth manager knows.
+
+    Of Airflow only its database is missing: no token was revoked, and no DAG belongs to a team.
+    """
+    from airflow.api_fastapi import app as served
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.models.dag import DagModel
+    from airflow.models.revoked_token import RevokedToken
+
+    people = {"alice": "user", "bob": "user", "eve": "viewer"}
+    for name, value in {
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{n}:{r}" for n, r in people.items()),
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(tmp_path / "passwords"),
+        "API_AUTH__JWT_SECRET": "a secret of this test, and long enough to sign with",
+        "API__SECRET_KEY": "another",
+    }.items():
+        monkeypatch.setenv(f"AIRFLOW__{name}", value)
+    monkeypatch.setattr(RevokedToken, "is_revoked", lambda *_, **__: False)
+    monkeypatch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
+    manager = SimpleAuthManager()
+    monkeypatch.setattr(served._AuthManagerState, "instance", manager)
+
+    def browser(name: str, token: str = "") -> TestClient:
+        user = SimpleAuthManagerUser(username=name, role=people[name])
+        seen = TestClient(console._application(), base_url=ORIGIN, follow_redirects=False)
+        seen.cookies.set("_token", token or manager.generate_jwt(user))
+        return seen
+
+    return browser
+
+
+@pytest.fixture
+def asked(app) -> Machine:
+    """Return the machine of the console's stores; alice asks for a step of `s`."""
+    import os
+
+    machine = Machine(open_stores(load_settings(os.environ["STRATA_CONFIG"], {}).store))
+    ask = partial(ladder.ask, to="soft", percent=0, who="alice", reason="now", policy=Policy())
+    machine.apply("s", ask)
+    return machine
+
+
+def form(page: str, answer: str = "approve") -> dict[str, str]:
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
+    return {**hidden, "answer": answer, "reason": "I looked at it"}
+
+
+def test_a_person_of_airflow_answers_and_is_named(known, asked: Machine):
+    bob = known("bob")
+    page = bob.get("/shards/s/rollout")
+    assert "You answer as bob" in page.text
+    answer = bob.post("/shards/s/rollout", data=form(page.text), headers={"origin": ORIGIN})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/shards/s/rollout")
+    rollout = asked.load("s").rollout
+    assert (rollout.mode, rollout.changed_by) == ("soft", "bob")
+    again = bob.post("/shards/s/rollout", data=form(page.text), headers={"origin": ORIGIN})
+    assert again.status_code == 409
+
+
+def test_a_viewer_of_airflow_looks_and_does_not_answer(known, asked: Machine):
+    stolen = form(known("bob").get("/shards/s/rollout").text)
+    eve = known("eve")
+    page = eve.get("/shards/s/rollout")
+    assert page.status_code == 200
+    assert "<form" not in page.text
+    answer = eve.post("/shards/s/rollout", data=stolen, headers={"origin": ORIGIN})
+    assert answer.status_code == 403
+    assert asked.load("s").rollout.request is not None
+
+
+def test_who_asks_in_airflow_does_not_approve(known, asked: Machine):
+    stolen = form(known("bob").get("/shards/s/rollout").text)
+    alice = known("alice")
+    page = alice.get("/shards/s/rollout").text
+    assert "You cannot approve it" in page
+    for sent in (form(page), stolen):
+        answer = alice.post("/shards/s/rollout", data=sent, headers={"origin": ORIGIN})
+        assert answer.status_code == 409
+    assert asked.load("s").rollout.mode == "off"
+
+
+def test_another_site_and_a_forged_token_answer_nothing(known, asked: Machine):
+    bob = known("bob")
+    sent = form(bob.get("/shards/s/rollout").text)
+    for headers in ({}, {"origin": "http://evil.example"}, {"origin": "null"}):
+        assert bob.post("/shards/s/rollout", data=sent, headers=headers).status_code == 403
+    forged = known("bob", token="e30.e30.e30")
+    answer = forged.post("/shards/s/rollout", data=sent, headers={"origin": ORIGIN})
+    assert answer.status_code in (401, 403)
+    assert asked.load("s").rollout.mode == "off"

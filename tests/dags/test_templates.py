@@ -133,7 +133,8 @@ def test_a_selection_that_was_emptied_means_all(bag, nothing):
     answers = {"shards": nothing, "columns": nothing, "dry_run": False}
     assert command_line(bag, "stats_backfill", answers) == ["backfill"]
     chosen = {"shards": nothing, "filters": nothing}
-    assert command_line(bag, "soft_evaluation", chosen) == ["--run", "manual__1"]
+    always = ["--run", "manual__1", "--console", "/strata/"]
+    assert command_line(bag, "soft_evaluation", chosen) == always
 
 
 def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):
@@ -147,6 +148,7 @@ def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):
 def test_a_scheduled_evaluation_takes_the_end_of_its_day_for_now(bag):
     assert command_line(bag, "soft_evaluation", {"filters": ["a", "b"]}, "2013-12-31T00:00:00") == [
         "--filter", "a", "--filter", "b", "--now", "2014-01-01T00:00:00Z", "--run", "manual__1",
+        "--console", "/strata/",
     ]  # fmt: skip
 
 

@@ -157,6 +157,11 @@ def test_reasons_come_with_the_worst_first(place: tuple[Stores, Clock]) -> None:
     state = Machine(stores).load(PLANES)
     last = listing.line(PLANES).validated
     assert last is not None
+    many = replace(state, rollout=replace(state.rollout, quarantine=tuple("abcdefgh")))
+    assert (
+        needs_of(many, last, SETTINGS, clock.now)[0].text
+        == "in quarantine: a, b, c, d, e and 3 more"
+    )
     assert needs_of(state, last, SETTINGS, clock.now) == ()
     late = needs_of(state, last, SETTINGS, last.at_ms + 3 * 86_400_000)
     assert [(n.rank, n.text) for n in late] == [(SOON, "last validated 3 d ago")]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-SPELLED_OUT: Final = 16  # orders of at most so many columns stay lists
+SPELLED_OUT: Final = 16  # orders of at most this many columns stay lists
 _COLUMNS_MAX: Final = 100_000  # of one order, however it is written
 _TEXT: Final = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 

@@ -31,7 +31,7 @@ SMALLER: Final = 4  # parts of a fraction of today's size
 LEAST_PART: Final = 32 * 1024  # bytes; smaller parts cost more to plan than they save
 
 
-class Kind(StrEnum):
+class Help(StrEnum):
     """What a piece of advice changes."""
 
     ORDER = "sort order"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
 class Candidate:
     """Something that could help."""
 
-    kind: Kind
+    kind: Help
     what: str  # in words
     yaml: str  # what the shard's file has to say afterwards; empty: nothing new
     spec: ShardSpec  # the declaration with it
@@ -56,7 +56,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UsedPlace:
     """A place that filters look at."""
 
     name: str  # of its statistics
@@ -86,9 +86,9 @@ def candidates(
     yield from _of_all(stores, state, settings)
 
 
-def used_places(relation: Relation, filters: Sequence[Filter]) -> list[Place]:
+def used_places(relation: Relation, filters: Sequence[Filter]) -> list[UsedPlace]:
     """Return the places that filters look at, each once, in order of the filters."""
-    seen: dict[str, Place] = {}
+    seen: dict[str, UsedPlace] = {}
     for filter in filters:
         names = {n for n in needed_columns(filter) if not n.startswith((SETS, BLOOMS))} - {ROWS}
         compared = set(compared_places(filter.expr))
@@ -105,7 +105,7 @@ def used_places(relation: Relation, filters: Sequence[Filter]) -> list[Place]:
     return list(seen.values())
 
 
-def _place(relation: Relation, name: str, *, compared: bool) -> Place | None:
+def _place(relation: Relation, name: str, *, compared: bool) -> UsedPlace | None:
     parsed, inside = parse_name(name), parse_inside(name)
     column = None if parsed is None else relation.by_id.get(parsed[0])
     if parsed is None or column is None:
@@ -117,27 +117,27 @@ def _place(relation: Relation, name: str, *, compared: bool) -> Place | None:
             return None
     words = ".".join((column.name, *steps))
     whole = "" if steps or parsed[1] is not None else column.name
-    return Place(name, words, whole, compared)
+    return UsedPlace(name, words, whole, compared)
 
 
-def _of_place(state: State, place: Place, complete: Collection[str]) -> Iterator[Candidate]:
+def _of_place(state: State, place: UsedPlace, complete: Collection[str]) -> Iterator[Candidate]:
     spec, words = state.spec, place.words
     first = state.relation.by_id[state.relation.sort_ids[0]].name
     if place.column and place.column != first:
         order = (place.column, *(n for n in spec.order if n != place.column))
         yield Candidate(
-            Kind.ORDER, f"sort by {', '.join(order)}", f"order: [{', '.join(order)}]",
+            Help.ORDER, f"sort by {', '.join(order)}", f"order: [{', '.join(order)}]",
             replace(spec, order=order),
         )  # fmt: skip
     stats = spec.stats
     if place.compared and words not in (*stats.sets, *stats.blooms):
         sets, blooms = (*stats.sets, words), (*stats.blooms, words)
         yield Candidate(
-            Kind.SETS, f"record the values of {words}", f"stats: {{sets: [{', '.join(sets)}]}}",
+            Help.SETS, f"record the values of {words}", f"stats: {{sets: [{', '.join(sets)}]}}",
             replace(spec, stats=replace(stats, sets=sets)),
         )  # fmt: skip
         yield Candidate(
-            Kind.BLOOMS, f"record the values of {words}, many of them as a bloom filter",
+            Help.BLOOMS, f"record the values of {words}, many of them as a bloom filter",
             f"stats: {{blooms: [{', '.join(blooms)}]}}",
             replace(spec, stats=replace(stats, blooms=blooms)),
         )  # fmt: skip
@@ -147,7 +147,7 @@ def _of_place(state: State, place: Place, complete: Collection[str]) -> Iterator
         kept = replace(kept, stats=replace(kept.stats, budget_bytes=needed))
         more = f", budget_bytes: {needed}" if needed != stats.budget_bytes else ""
         yield Candidate(
-            Kind.KEEP, f"keep the statistics of {words} under every budget",
+            Help.KEEP, f"keep the statistics of {words} under every budget",
             f"stats: {{keep: [{', '.join(map(_quoted, kept.stats.keep))}]{more}}}", kept,
         )  # fmt: skip
 
@@ -164,7 +164,7 @@ def _budget_for(spec: ShardSpec, relation: Relation) -> int:
 
 
 def _collections(
-    state: State, lacking: Sequence[Place], versions: Collection[int | None]
+    state: State, lacking: Sequence[UsedPlace], versions: Collection[int | None]
 ) -> Iterator[Candidate]:
     """Yield the backfills that today's declaration allows."""
     parts, size = _sizes(state)
@@ -172,7 +172,7 @@ def _collections(
     if any(version is None or version < STATS_VERSION for version in versions):
         step = StoredStep(Follow.ADD, backfill, parts, size, Selection())
         yield Candidate(
-            Kind.COLLECT, "collect the statistics that parts lack", "", state.spec, step
+            Help.COLLECT, "collect the statistics that parts lack", "", state.spec, step
         )
         return
     if lacking:  # a backfill of named columns would pass over the budget, until the next trim
@@ -180,7 +180,7 @@ def _collections(
             Follow.COLLECT, f"{backfill} --again", parts, size, Selection(again=True)
         )
         yield Candidate(
-            Kind.COLLECT, "collect the statistics once more, as they are declared", "",
+            Help.COLLECT, "collect the statistics once more, as they are declared", "",
             state.spec, again,
         )  # fmt: skip
 
@@ -195,25 +195,25 @@ def _of_all(stores: Stores, state: State, settings: Settings) -> Iterator[Candid
     parts, size = _sizes(state)
     budget = LARGER * spec.stats.budget_bytes
     yield Candidate(
-        Kind.BUDGET, f"statistics of up to {budget:,} bytes a part",
+        Help.BUDGET, f"statistics of up to {budget:,} bytes a part",
         f"stats: {{budget_bytes: {budget}}}",
         replace(spec, stats=replace(spec.stats, budget_bytes=budget)),
     )  # fmt: skip
     merge = StoredStep(Follow.MERGE, f"strata compact {name} --full", parts, size)
     if preview(stores, name, settings, full=True).requests:
         runs = sum(len(batch.runs) for batch in state.batches)
-        yield Candidate(Kind.MERGE, f"merge {runs} runs; let compaction run so often that few wait",
+        yield Candidate(Help.MERGE, f"merge {runs} runs; let compaction run so often that few wait",
                         "", spec, merge)  # fmt: skip
     smaller = max(LEAST_PART, min(spec.part_bytes, size // max(parts, 1)) // SMALLER)
     if smaller < spec.part_bytes:
         yield Candidate(
-            Kind.PARTS, f"parts of {smaller:,} bytes", f"part_bytes: {smaller}",
+            Help.PARTS, f"parts of {smaller:,} bytes", f"part_bytes: {smaller}",
             replace(spec, part_bytes=smaller,
                     row_group_bytes=min(spec.row_group_bytes, smaller)), merge,
         )  # fmt: skip
 
 
-def steps_of(state: State, candidate: Candidate) -> tuple[StoredStep, ...]:
+def steps_for(state: State, candidate: Candidate) -> tuple[StoredStep, ...]:
     """Return the commands by which stored parts follow a candidate."""
     found = stored_steps(state, compared_with(state, candidate.spec))
     return found if candidate.forced is None else (*found, candidate.forced)

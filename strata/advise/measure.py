@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from strata.advise.candidates import Candidate, Kind, candidates, steps_of
+from strata.advise.candidates import Candidate, Help, candidates, steps_for
 from strata.advise.follow import carry_out
 from strata.advise.scratch import Sample, Scratch
 from strata.decide.plan import plan_read
@@ -21,7 +21,8 @@ from strata.store.open import Stores
 
 BYTES_MAX: Final = 256 << 20  # of parts that are copied into memory
 FILTERS_MAX: Final = 32  # that are measured: those with the most reads
-_BY_NEIGHBOURS: Final = (Kind.MERGE, Kind.PARTS)  # of parts that a sample leaves out
+LEAST_SHARE: Final = 0.01  # of the bytes that the reads fetch today: less is no advice
+_BY_NEIGHBOURS: Final = (Help.MERGE, Help.PARTS)  # of parts that a sample leaves out
 ON: Final = "on"  # advice is about what statistics prove, in whichever mode the shard is
 
 
@@ -34,7 +35,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterEffect:
+class ReadEffect:
     """What advice changes for one filter, measured on the copied parts. Units: bytes."""
 
     filter: str
@@ -54,7 +55,7 @@ class Advice:
     reads: int  # reads that would have fetched less
     parts_saved: int  # fewer parts fetched, net of reads that fetch more
     bytes_saved: int
-    effects: tuple[FilterEffect, ...]
+    effects: tuple[ReadEffect, ...]
 
     @property
     def read_bytes(self) -> int:
@@ -102,7 +103,7 @@ class Advised:
 
     shard: str
     sample: Sample
-    filters: tuple[FilterEffect, ...]  # today, before and after alike
+    filters: tuple[ReadEffect, ...]  # today, before and after alike
     tried: int  # candidates
     advice: tuple[Advice, ...]
 
@@ -149,12 +150,15 @@ def advise(
             )
             if _can_be(state, one) and (scratch.sample.whole or one.kind not in _BY_NEIGHBOURS)
         ]
+        enough = LEAST_SHARE * sum(
+            one.reads * fetched.size_bytes for one, fetched in zip(known, before, strict=True)
+        )
         given = []
         for candidate in found:
             after = _after(scratch, settings, candidate, known)
             log(f"{candidate.kind.value}: {candidate.what}")
             one = _advice(state, candidate, known, before, after)
-            if one.bytes_saved > 0 and one.parts_saved >= 0:
+            if one.bytes_saved > enough and one.parts_saved >= 0:
                 given.append(one)
         given = [one for one in given if not _is_more_than_needed(one, given)]
         given.sort(key=lambda one: (-one.worth, one.candidate.what))
@@ -171,13 +175,13 @@ def _is_more_than_needed(advice: Advice, given: Sequence[Advice]) -> bool:
     no other declaration.
     """
     mine = advice.candidate
-    if mine.kind in (Kind.KEEP, Kind.BUDGET):
+    if mine.kind in (Help.KEEP, Help.BUDGET):
         return any(
-            one.candidate.kind == Kind.COLLECT and one.bytes_saved >= advice.bytes_saved
+            one.candidate.kind == Help.COLLECT and one.bytes_saved >= advice.bytes_saved
             for one in given
         )
-    return mine.kind == Kind.BLOOMS and any(
-        one.candidate.kind == Kind.SETS
+    return mine.kind == Help.BLOOMS and any(
+        one.candidate.kind == Help.SETS
         and one.candidate.spec.stats.sets[-1] == mine.spec.stats.blooms[-1]
         and one.bytes_saved >= advice.bytes_saved
         for one in given
@@ -219,7 +223,7 @@ def _after(
 ) -> list[Fetched]:
     """Apply a candidate to a copy; return what each filter fetches then."""
     with scratch.copy() as (stores, state):
-        carry_out(stores, settings, state, candidate.spec, steps_of(state, candidate))
+        carry_out(stores, settings, state, candidate.spec, steps_for(state, candidate))
         changed = Machine(stores).load(state.name)
         return [_fetched(stores, changed, one) for one in known]
 
@@ -233,7 +237,7 @@ def _advice(
 ) -> Advice:
     effects = tuple(map(_effect, known, before, after))
     return Advice(
-        candidate, steps_of(state, candidate),
+        candidate, steps_for(state, candidate),
         sum(e.reads for e in effects if e.bytes_after < e.bytes_before),
         sum(e.reads * (e.parts_before - e.parts_after) for e in effects),
         sum(e.reads * (e.bytes_before - e.bytes_after) for e in effects),
@@ -241,7 +245,7 @@ def _advice(
     )  # fmt: skip
 
 
-def _effect(used: UsedFilter, before: Fetched, after: Fetched) -> FilterEffect:
-    return FilterEffect(
+def _effect(used: UsedFilter, before: Fetched, after: Fetched) -> ReadEffect:
+    return ReadEffect(
         used.filter.sql, used.reads, before.parts, after.parts, before.size_bytes, after.size_bytes
     )

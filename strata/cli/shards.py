@@ -93,8 +93,10 @@ def create(
             out.write_text(text, encoding="utf-8")
         if not yes:
             remark("nothing was created: correct the proposal, or approve it with --yes")
-            proposal = {"files": found.files, "rows": found.rows, "created": False}
-            return answer({**proposal, "declaration": found.declaration}, text)
+            why = [asdict(one) for one in found.why]
+            proposal = {"files": found.files, "rows": found.rows, "created": False, "why": why}
+            shown = rows("why", why, ("setting", "value", "because"))
+            return answer({**proposal, "declaration": found.declaration}, text, shown)
         raw: Any = found.declaration
     elif spec is not None:
         raw = yaml_mapping(spec)

@@ -14,10 +14,12 @@ from strata.ingest.land.files import PACKINGS, SourceFile, files_at
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, common_type
+from strata.ingest.readers.propose import Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
 
+_PROPOSED: Final = ("append", "upsert")  # envelopes whose key and order are seen in the rows
 FILES: Final = 5  # to read: the first, the last, and some in between
 
 
@@ -28,6 +30,7 @@ class Inferred:
     declaration: dict[str, Any]
     files: int
     rows: int
+    why: tuple[Why, ...] = ()  # of key, order and statistics
 
 
 def infer(
@@ -39,18 +42,18 @@ def infer(
     format: str | None = None,
     envelope: str = "append",
 ) -> Inferred:
-    """Return a declaration for the files at a path.
+    """Return a declaration for the files at a path, with the reasons for its key and order.
 
     Raises: InvalidRequest if there are no files, their names do not show their format, or they lack
     a key column.
-    Cost: reads up to FILES files.
+    Cost: reads up to FILES files, twice where they are small.
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
         raise InvalidRequest("there are no files to infer from", path=path)
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
-    some = [*files[::step][: FILES - 1], files[-1]] if len(files) > 1 else files
+    some = list({f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values())
     dialect = format_of(kind).dialect(some)
     columns, rows = _columns(some, kind, dialect, envelope)
     missing = [column for column in key if column not in columns]
@@ -72,7 +75,14 @@ def infer(
         declaration["source"]["envelope"] = envelope
     if envelope == "debezium":
         declaration["time"] = {"from": "source"}
-    return Inferred(declaration, len(some), rows)
+    if envelope not in _PROPOSED:
+        return Inferred(declaration, len(some), rows)
+    more, why = proposed(declaration, some)
+    keys = more.get("key", ())
+    declared = [c | {"nullable": False} if c["name"] in keys else c for c in declared]
+    source = declaration.pop("source")
+    declaration |= {"columns": declared, **more, "source": source}
+    return Inferred(declaration, len(some), rows, why)
 
 
 def _columns(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from strata.advise import Advice, Advised, advise, carry_out
-from strata.advise.candidates import Kind, used_places
+from strata.advise.candidates import Help, used_places
 from strata.advise.scratch import Scratch
 from strata.decide.plan import plan_read
 from strata.format.columns import updates_schema
@@ -29,7 +29,7 @@ COLUMNS = {
     "id": "int64", "kind": "string", "code": "string", "level": "int64", "at": "int64",
     "note": "string", "tag": "string",
 }  # fmt: skip
-ROWS = 300  # a run
+ROWS = 150  # a run
 LEAST = 40  # bytes of statistics a part: no texts of twenty characters fit
 WORLDS = ("usual", "small statistics", "trimmed statistics", "old statistics", "large parts")
 SETTINGS = Settings()
@@ -134,18 +134,13 @@ def fetched(stores: Stores, one: UsedFilter) -> tuple[int, int]:
     return plan.parts_fetched, plan.bytes_fetched
 
 
-def by_kind(kind: str) -> dict[Kind, Advice]:
+def by_kind(kind: str) -> dict[Help, Advice]:
     return {one.candidate.kind: one for one in reversed(advised(kind).advice)}
 
 
 def test_each_kind_of_advice_is_given_somewhere() -> None:
-    given = {
-        world: sorted(kind.name for kind in by_kind(world))
-        for world in ("usual", "small statistics", "large parts")
-    }
-    assert {name for names in given.values() for name in names} == {kind.name for kind in Kind} - {
-        Kind.COLLECT.name
-    }, given
+    given = {kind: sorted(help.name for help in by_kind(kind)) for kind in WORLDS}
+    assert {name for names in given.values() for name in names} == {help.name for help in Help}
 
 
 @pytest.mark.parametrize("kind", WORLDS)
@@ -175,10 +170,10 @@ def test_advice_that_is_carried_out_saves_what_it_promised(kind: str) -> None:
 
 def test_bloom_filters_are_advised_only_where_sets_of_values_do_not_do() -> None:
     kinds = {(a.candidate.kind, a.candidate.what.split()[4]) for a in advised("usual").advice
-             if a.candidate.kind in (Kind.SETS, Kind.BLOOMS)}  # fmt: skip
-    assert {name for kind, name in kinds if kind == Kind.SETS} == {"kind", "code", "id"}
-    assert not {name for kind, name in kinds if kind == Kind.BLOOMS}
-    assert Kind.BLOOMS in by_kind("large parts")
+             if a.candidate.kind in (Help.SETS, Help.BLOOMS)}  # fmt: skip
+    assert {name for kind, name in kinds if kind == Help.SETS} == {"kind", "code", "id"}
+    assert not {name for kind, name in kinds if kind == Help.BLOOMS}
+    assert Help.BLOOMS in by_kind("large parts")
 
 
 def test_statistics_that_are_only_missing_need_no_other_declaration() -> None:
@@ -186,9 +181,9 @@ def test_statistics_that_are_only_missing_need_no_other_declaration() -> None:
         ("old statistics", "strata stats backfill shard"),
         ("trimmed statistics", "strata stats backfill shard --again"),
     ):
-        collect = by_kind(kind)[Kind.COLLECT]
+        collect = by_kind(kind)[Help.COLLECT]
         assert [step.command for step in collect.steps] == [command]
-        assert not {Kind.KEEP, Kind.BUDGET} & by_kind(kind).keys()
+        assert not {Help.KEEP, Help.BUDGET} & by_kind(kind).keys()
 
 
 def test_what_skips_nothing_more_is_not_advised() -> None:
@@ -202,7 +197,7 @@ def test_advice_is_in_order_of_what_it_saves_for_its_cost() -> None:
     given = advised("usual").advice
     assert [one.worth for one in given] == sorted((one.worth for one in given), reverse=True)
     for one in given:
-        rewrites = one.candidate.kind in (Kind.ORDER, Kind.MERGE, Kind.PARTS)
+        rewrites = one.candidate.kind in (Help.ORDER, Help.MERGE, Help.PARTS)
         assert one.written_bytes == (one.read_bytes if rewrites else 0)
     assert all(one.reads for one in given)
 
@@ -228,7 +223,7 @@ def test_of_a_large_shard_a_sample_is_measured_and_named() -> None:
     whole = {one.candidate.kind: one for one in advised("usual").advice}
     for one in found.advice:
         assert all(e.parts_before <= sample.parts for e in one.effects)
-        assert one.candidate.kind not in (Kind.MERGE, Kind.PARTS)
+        assert one.candidate.kind not in (Help.MERGE, Help.PARTS)
         if one.candidate.kind in whole:
             assert one.read_bytes == whole[one.candidate.kind].read_bytes, "it is of the shard"
     assert not found.to_json()["exact"]

@@ -215,3 +215,40 @@ def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
     }  # fmt: skip
     assert found.declaration["time"] == {"from": "source"}
     parse_spec(found.declaration)
+
+
+def test_key_order_and_sets_are_proposed_with_the_reason(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for number in (1, 2):
+        lines = [
+            f"a{number},{number * 100 + n},2024-0{number}-{n % 28 + 1:02}T00:00:00Z,"
+            f"{number}x{n % 3},{n},o-{number * 1000 + n}"
+            for n in range(80)
+        ]
+        world.put(f"in/{number}.csv", "who,id,at,city,n,order_id\n" + "\n".join(lines) + "\n")
+
+    found = infer(world.settings, "new", "in/")
+
+    assert (found.files, found.rows) == (2, 160), "each file once"
+    shown = found.declaration
+    assert (shown["key"], shown["order"]) == (["id"], ["at"])
+    assert shown["stats"] == {"sets": ["city"], "blooms": ["order_id"]}
+    assert [c["name"] for c in shown["columns"] if not c.get("nullable", True)] == ["id"]
+    assert {why.setting for why in found.why} == {"key", "order", "stats.sets", "stats.blooms"}
+    assert "different in all 160 rows" in found.why[0].because
+    Machine(world.stores).create(parse_spec(shown))
+    given = infer(world.settings, "new", "in/", key=["at"])
+    assert given.declaration["key"] == ["at"]
+    assert "order" not in given.declaration, "the key sorts by it"
+
+
+def test_what_speaks_against_a_key_is_said(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("in/1.csv", "id,name\n" + "7,x\n" * 40)
+    found = infer(world.settings, "new", "in/")
+    assert "key" not in found.declaration
+    [why] = found.why
+    assert "no column can be dropped later" in why.because
+    assert "sorts by id first" in why.because
+    few = infer(world.settings, "new", world.put("few.csv", "id\n1\n2\n"))
+    assert "only 2 rows" in few.why[0].because

@@ -1,0 +1,138 @@
+"""Proposes key, sort order and sets of values for inferred columns, each with the reason.
+
+What is proposed is seen in rows of the examined files, and a person approves it. Nothing is
+proposed for change streams: their source declares a key, and their time is that of the database.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.source_file import SourceFile
+from strata.ingest.readers.read import read_file
+from strata.ingest.readers.source import WantedColumn, typed_rows
+from strata.model.spec import parse_spec
+from strata.model.types import Kind
+from strata.stats.members import SET_VALUES, form_of
+
+LOOKED_BYTES: Final = 32 << 20  # a larger file is not examined for values
+LEAST_ROWS: Final = 20  # of fewer rows nothing is concluded
+_TIMES: Final = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE)
+_NAMED_LIKE: Final = re.compile(
+    r"((?i:.*[_.-])|)(?i:id|key|uuid|guid|code|number|no)|.*[a-z](Id|Key|Code)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One setting of a proposal, and what speaks for it."""
+
+    setting: str
+    value: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The values of one column in the examined files."""
+
+    name: str
+    kind: Kind
+    distinct: int
+    widest: int  # the most different values of one file
+    nulls: int
+    recorded: bool  # its values can be recorded in sets
+
+
+def proposed(
+    declaration: Mapping[str, Any], files: Sequence[SourceFile]
+) -> tuple[dict[str, Any], tuple[Why, ...]]:
+    """Return settings to add to a declaration of columns, and why.
+
+    Shape: `declaration` is as in the YAML file; a key that it has stays.
+    Cost: reads the files again, those of up to LOOKED_BYTES.
+    """
+    rows, columns = _seen(declaration, files)
+    if rows < LEAST_ROWS:
+        few = f"only {rows} rows were examined: nothing is concluded of {LEAST_ROWS} or fewer"
+        return {}, (Why("key", "all columns", few),) if "key" not in declaration else ()
+    found: dict[str, Any] = {}
+    why: list[Why] = []
+    key = list(declaration.get("key", ()))
+    unique = [c for c in columns if c.distinct == rows and not c.nulls and c.recorded
+              and _NAMED_LIKE.fullmatch(c.name)]  # fmt: skip
+    if not key and unique:
+        key = [unique[0].name]
+        found["key"] = key
+        why.append(Why("key", key[0], f"it is different in all {rows:,} rows, and never null"))
+    elif not key:
+        first = columns[0].name if columns else ""
+        why.append(
+            Why("key", "all columns", "no column that is called like an id is different in all "
+                f"rows; so the shard sorts by {first} first, and no column can be dropped later")
+        )  # fmt: skip
+    time = next((c.name for c in columns if c.kind in _TIMES and not c.nulls), None)
+    if time is not None and key[:1] != [time]:
+        found["order"] = [time]
+        why.append(Why("order", time, "it is a time in every row: a part then holds a narrow range "
+                       "of it, and filters by time skip the others"))  # fmt: skip
+    stats = dict(_members(columns, rows, {time, *key[:1]}, why))
+    if stats:
+        found["stats"] = stats
+    return found, tuple(why)
+
+
+def _members(
+    columns: Sequence[_Seen], rows: int, leading: set[str | None], why: list[Why]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the places whose values are worth recording, and add the reasons to `why`."""
+    rest = [c for c in columns if c.recorded and c.name not in leading]
+    few = [c for c in rest if c.distinct <= SET_VALUES and 1 < c.widest < c.distinct]
+    many = [c for c in rest if c.distinct > max(SET_VALUES, 0.9 * (rows - c.nulls))
+            and _NAMED_LIKE.fullmatch(c.name)]  # fmt: skip
+    if few:
+        yield "sets", [c.name for c in few]
+    if many:
+        yield "blooms", [c.name for c in many]
+    why += [Why("stats.sets", c.name, f"{c.distinct} different values, and files differ in theirs")
+            for c in few]  # fmt: skip
+    why += [Why("stats.blooms", c.name, f"{c.distinct:,} different values, called like an id: it "
+                "may be looked up, and rows are not sorted by it") for c in many]  # fmt: skip
+
+
+def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[int, list[_Seen]]:
+    """Return how many rows were examined, and what is known of each column."""
+    spec = parse_spec(declaration)
+    relation = spec.relation()
+    wanted = [WantedColumn(c.name, c.type, nullable=True) for c in relation.columns]
+    tables: list[dict[str, pa.Array]] = []
+    rows = 0
+    for file in files:
+        if file.size_bytes > LOOKED_BYTES:
+            continue
+        try:
+            for raw in read_file(file, spec, relation, {}):
+                typed = typed_rows(raw, wanted)
+                tables.append({name: typed.columns[name] for name in relation.by_name})
+                rows += raw.count
+        except InvalidRequest:  # it will be refused by ingest, with the reason
+            continue
+    found = []
+    for column in relation.columns:
+        arrays = [table[column.name] for table in tables]
+        recorded = form_of(column.type) is not None and not any(
+            pa.types.is_nested(array.type) for array in arrays
+        )
+        counts = [len(pc.unique(a).drop_null()) for a in arrays] if recorded else [0]
+        every = pa.chunked_array(arrays) if arrays and recorded else None
+        distinct = 0 if every is None else len(pc.unique(every).drop_null())
+        nulls = sum(array.null_count for array in arrays)
+        found.append(
+            _Seen(column.name, column.type.kind, distinct, max(counts, default=0), nulls, recorded)
+        )
+    return rows, found

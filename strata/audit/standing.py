@@ -1,6 +1,6 @@
 """Where the rollout of a shard stands: its mode, the gates of the next step, evidence, history."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -9,7 +9,7 @@ from orjson import loads
 
 from strata.audit.cost import SHARES
 from strata.errors import InvalidRequest, StrataError
-from strata.history.operations import recent
+from strata.history.operations import Operation, recent
 from strata.machine.machine import Machine
 from strata.model.time import format_time
 from strata.rollout import ladder
@@ -37,17 +37,24 @@ def pool_among(machine: Machine, shard: str) -> Pool:
 
 
 def standing(
-    stores: Stores, policy: Policy, state: State, people: Collection[Person] = ()
+    stores: Stores,
+    policy: Policy,
+    state: State,
+    people: Collection[Person] = (),
+    found: Sequence[Operation] | None = None,
 ) -> dict[str, Any]:
     """Return the document of `strata rollout show`.
 
-    `people`: of an open request, it is said which of them may answer.
+    `people`: of an open request, it is said which of them may answer. `found`: the shard's last
+    operations, newest first; None: they are looked up.
     """
+    if found is None:
+        found = recent(stores, state.name, LOOKED_THROUGH)
     rollout, seen = state.rollout, state.rollout.evidence
     to = next_mode(rollout.mode)
     pool = pool_among(Machine(stores), state.name)
     shared = pool if rollout.request is not None and rollout.request.pooled else None
-    found = gates(rollout, to, policy, basis_of(state), shared) if to else ()
+    conditions = gates(rollout, to, policy, basis_of(state), shared) if to else ()
     document: dict[str, Any] = {
         "shard": state.name,
         "mode": rollout.mode,
@@ -60,7 +67,7 @@ def standing(
         "basis": rollout.basis,
         "code": basis_of(state),
         "next": to,
-        "gates": [asdict(gate) for gate in found],
+        "gates": [asdict(gate) for gate in conditions],
         "policy": as_document(policy),
         "request": _asked(policy, state, people),
         "evidence": {**asdict(seen), "bound": bound_text(seen)},
@@ -70,7 +77,7 @@ def standing(
             "lied": list(pool.lied),
             "counts": shared is not None,
         },
-        "audit_cost": _last_cost(stores, state.name),
+        "audit_cost": _last_cost(found[:LOOKED_THROUGH]),
         "history": [_line(entry, policy) for entry in reversed(rollout.entries)],
     }
     return document
@@ -103,9 +110,9 @@ def _may_answer(policy: Policy, person: Person, asked: Person) -> bool:
     return True
 
 
-def _last_cost(stores: Stores, shard: str) -> list[dict[str, Any]]:
-    """Return the cost of audits of each share, from the last validation of the shard."""
-    for one in recent(stores, shard, LOOKED_THROUGH):
+def _last_cost(found: Sequence[Operation]) -> list[dict[str, Any]]:
+    """Return the cost of audits of each share, from the last validation of a shard."""
+    for one in found:
         counts = loads(one.details)
         if one.what == "validate" and any(f"audit_parts_at_{s}" in counts for s in SHARES):
             return [

@@ -162,11 +162,14 @@ class _Drawing:
             yield element("text", counted(parts), style_of="side", x=LEFT - 8, y=y + 4)
 
     def times(self) -> Iterator[Markup]:
+        shown = ""
         for tick in range(_TICKS + 1):
             at = self.low + (self.high - self.low) * tick // _TICKS
             text = when(at)[:10] if self.high - self.low > _DAYS else when(at)[5:]
+            if text == shown:  # a short time: a label stands once
+                continue
+            shown, x = text, self.x(at)
             anchor = {0: "start", _TICKS: "end"}.get(tick, "middle")
-            x = self.x(at)
             yield element("line", style_of="rule", x1=x, x2=x, y1=self.base, y2=self.base + 5)
             yield element("text", text, x=x, y=self.base + 20, text_anchor=anchor)
 

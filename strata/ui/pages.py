@@ -228,9 +228,9 @@ class ConsolePages:
 
     def _standing(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         rules = listing.policy
-        found = standing(self.stores, rules, state)
         states = Machine(self.stores).history(state.name, STATES)
         mine = [one for one in listing.journal if one.shard == state.name]
+        found = standing(self.stores, rules, state, found=mine)
         points = evidence.points_of(states, mine)
         targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {

@@ -1,10 +1,9 @@
 """What a step up would save: what filters that were really used skip with today's statistics."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strata.decide.explain import explain_filter
+from strata.decide.skips import decide_all
 from strata.errors import StrataError
 from strata.expr.filter import Filter
 from strata.history import usage
@@ -59,7 +58,8 @@ def savings_of(stores: Stores, state: State, settings: UsageSettings) -> Savings
 
 
 def _saving(stores: Stores, state: State, filter: Filter, reads: int) -> Saving:
-    found = explain_filter(stores, state, filter, every_part=False)
-    skipped = [part.ref.size_bytes for part in found.parts if not part.reason.keep]
-    whole: Sequence[int] = [part.ref.size_bytes for part in found.parts]
-    return Saving(filter.sql, reads, len(skipped), len(whole), sum(skipped), sum(whole))
+    found = decide_all(stores, state, filter)
+    skipped = found.skipped
+    return Saving(
+        filter.sql, reads, len(skipped), found.parts_total, skipped.size_bytes, found.bytes_total
+    )

@@ -13,6 +13,7 @@ from strata.state.step import step
 
 PUBLISHED: Final = "published-"  # of the names of holds that keep what other engines read
 
+
 def hold(
     state: State, now_ms: int, *, name: str, since: int, lease_ms: int, owner: str = ""
 ) -> tuple[State, Hold]:

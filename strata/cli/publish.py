@@ -82,10 +82,10 @@ def publish(
 def _publication(context: Context, shard: str, to: str, catalog: str, name: str) -> "Publication":
     from strata.publish.catalogs import FilesTable, catalog_table
     from strata.publish.iceberg import Publication
-    from strata.publish.place import open_place
+    from strata.publish.place import open_folder
 
     settings = context.settings
-    place = open_place(to or _below(settings.publish.iceberg, settings.store.blob, shard))
+    place = open_folder(to or _below(settings.publish.iceberg, settings.store.blob, shard))
     table = catalog_table(place, catalog, name) if catalog else FilesTable(place)
     keep_ms = settings.publish.keep_days * DAY_MS
     return Publication(context.stores, shard, place, table, keep_ms)

@@ -2,7 +2,7 @@
 
 A commit is a compare-and-set in both: `LostRaceError` says that another publisher was faster, and
 nothing of the lost commit can be seen. A catalog of files is what Iceberg calls a Hadoop table:
-numbered versions, of which each is written once.
+numbered versions, each written once.
 """
 
 import re
@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
 )
 
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
-from strata.publish.place import METADATA, Place
+from strata.publish.place import METADATA, TableFolder
 from strata.store.retry import retry
 
 HINT: Final = f"{METADATA}version-hint.text"
@@ -46,7 +46,7 @@ class LostRaceError(Exception):
     """Another publisher has changed the table meanwhile."""
 
 
-class Named(Protocol):
+class CatalogEntry(Protocol):
     """A table as its catalog names it."""
 
     name: str  # for people, and for the texts of views
@@ -72,23 +72,23 @@ class Named(Protocol):
 class FilesTable:
     """A table in a catalog of files."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TableFolder) -> None:
         """Use a folder."""
         self._place = place
         self._version = 0  # that was loaded
         self.name = self.identity = place.address
 
     def load(self) -> TableMetadata | None:
-        """See `Named.load`."""
+        """See `CatalogEntry.load`."""
         self._version = max(self._versions(), default=0)
         return self._read(self._version) if self._version else None
 
     def begin(self, metadata: TableMetadata) -> None:
-        """See `Named.begin`."""
+        """See `CatalogEntry.begin`."""
         self._write(1, metadata)
 
     def commit(self, base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
-        """See `Named.commit`."""
+        """See `CatalogEntry.commit`."""
         versions = self._versions()
         if not versions or versions[-1] != self._version:
             raise LostRaceError
@@ -99,7 +99,7 @@ class FilesTable:
             self._place.remove(_version_key(old))
 
     def forget(self) -> None:
-        """See `Named.forget`."""
+        """See `CatalogEntry.forget`."""
         self._place.remove(HINT)
         for version in reversed(self._versions()):
             self._place.remove(_version_key(version))
@@ -112,7 +112,7 @@ class FilesTable:
         key = _version_key(version)
         data = retry(partial(self._place.blob.get, key))
         if data is None:
-            raise LostRaceError  # so many versions are newer by now that it is gone
+            raise LostRaceError  # it is gone: newer versions have replaced it
         try:
             return TableMetadataUtil.parse_raw(data.decode())
         except (ValueError, ValidationError) as error:
@@ -144,7 +144,7 @@ class CatalogTable:
     """A table in a catalog that PyIceberg knows."""
 
     def __init__(
-        self, place: Place, catalog: Catalog, called: str, namespace: str, table: str
+        self, place: TableFolder, catalog: Catalog, called: str, namespace: str, table: str
     ) -> None:
         """Use a catalog, called like this; nothing is asked of it yet."""
         self._place, self._catalog = place, catalog
@@ -154,7 +154,7 @@ class CatalogTable:
         self._loaded: Table | None = None
 
     def load(self) -> TableMetadata | None:
-        """See `Named.load`."""
+        """See `CatalogEntry.load`."""
         with _asking(self.name):
             try:
                 self._loaded = self._catalog.load_table((self._namespace, self._table))
@@ -163,7 +163,7 @@ class CatalogTable:
         return self._loaded.metadata
 
     def begin(self, metadata: TableMetadata) -> None:
-        """See `Named.begin`."""
+        """See `CatalogEntry.begin`."""
         key = f"{METADATA}00000-{uuid.uuid4()}.metadata.json"
         retry(partial(self._place.blob.set, key, metadata.model_dump_json().encode()))
         with _asking(self.name):
@@ -177,7 +177,7 @@ class CatalogTable:
                 raise LostRaceError from error
 
     def commit(self, base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
-        """See `Named.commit`."""
+        """See `CatalogEntry.commit`."""
         assert self._loaded is not None, "a table is loaded before a commit"
         needs: tuple[TableRequirement, ...] = (
             AssertTableUUID(uuid=base.table_uuid),
@@ -192,12 +192,12 @@ class CatalogTable:
                 raise LostRaceError from error
 
     def forget(self) -> None:
-        """See `Named.forget`."""
+        """See `CatalogEntry.forget`."""
         with _asking(self.name), suppress(NoSuchTableError):
             self._catalog.drop_table((self._namespace, self._table))
 
 
-def catalog_table(place: Place, catalog: str, name: str) -> CatalogTable:
+def catalog_table(place: TableFolder, catalog: str, name: str) -> CatalogTable:
     """Return a table in a catalog that PyIceberg opens; `name` is NAMESPACE.TABLE.
 
     `catalog` is a name in PyIceberg's configuration, or the address of a SQL catalog

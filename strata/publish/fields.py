@@ -67,7 +67,7 @@ _DOCS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class HiddenColumn:
     """A column that the table does not show."""
 
     column: str
@@ -91,7 +91,7 @@ class Fields:
     schema: Schema
     mapping: Mapped  # the value of `schema.name-mapping.default`, before encoding
     shown: tuple[Shown, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[HiddenColumn, ...]
 
     @property
     def time(self) -> NestedField:
@@ -118,7 +118,7 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
     used = {version for batch in state.batches for version in batch.versions}
     written = [one for one in state.relations if one.version in used or one is relation]
     shown: list[Shown] = []
-    left_out: list[LeftOut] = []
+    left_out: list[HiddenColumn] = []
     tops = [
         _required(ids, T, "time of the update, milliseconds since 1970, UTC"),
         _required(ids, D, "how many times the row was added; negative: taken back"),
@@ -133,7 +133,7 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
         for column in columns:
             _check_readable(state.name, column)
             if reason := _hidden(column, written):
-                left_out.append(LeftOut(column.name, str(column.type), reason))
+                left_out.append(HiddenColumn(column.name, str(column.type), reason))
                 continue
             field = _field(ids, (struct, child(column.id)), column)
             found.append(field)

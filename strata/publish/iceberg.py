@@ -21,10 +21,10 @@ from strata.errors import Conflict, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.near import one_of
 from strata.model.time import format_time
-from strata.publish.catalogs import LostRaceError, Named, mapping_of
+from strata.publish.catalogs import CatalogEntry, LostRaceError, mapping_of
 from strata.publish.fields import fields_of
 from strata.publish.manifests import Source, check_layouts, make_manifests
-from strata.publish.place import METADATA, VIEWS, Place
+from strata.publish.place import METADATA, VIEWS, TableFolder
 from strata.publish.snapshots import (
     CONTENT,
     PLAIN,
@@ -38,8 +38,8 @@ from strata.publish.snapshots import (
     number_in,
     removal,
     said_in,
+    snapshot_summary,
     snapshot_updates,
-    summary_of,
 )
 from strata.publish.views import views_of
 from strata.rollout.obey import SKIPPING, mode_of, obeyed
@@ -86,8 +86,8 @@ class Publication:
 
     stores: Stores
     shard: str
-    place: Place
-    table: Named
+    place: TableFolder
+    table: CatalogEntry
     keep_ms: int
 
     @property
@@ -199,7 +199,12 @@ class Publication:
         snapshot_id = secrets.randbits(62) + 1
         files = make_manifests(source, self.place, base, snapshot_id, next_sequence(base))
         snapshot, updates = snapshot_updates(
-            base, fields, snapshot_id, now_ms, files.location, summary_of(source, files, content)
+            base,
+            fields,
+            snapshot_id,
+            now_ms,
+            files.location,
+            snapshot_summary(source, files, content),
         )
         try:
             self.table.commit(base, [*updates, *([removal(gone)] if gone else [])])
@@ -246,7 +251,7 @@ class Publication:
         )  # fmt: skip
 
 
-def _tidy(place: Place, gone: Sequence[Snapshot], left: Sequence[Snapshot]) -> None:
+def _tidy(place: TableFolder, gone: Sequence[Snapshot], left: Sequence[Snapshot]) -> None:
     """Remove the metadata that only removed snapshots name."""
     if not gone:
         return

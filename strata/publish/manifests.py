@@ -35,7 +35,7 @@ from strata.parts.fetch import BlobFile
 from strata.parts.manifests import StoredManifest
 from strata.publish.fields import Fields
 from strata.publish.metrics import FileMetrics, metrics_of
-from strata.publish.place import METADATA, Place
+from strata.publish.place import METADATA, TableFolder
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
 from strata.store.keys import content_hash
@@ -99,7 +99,7 @@ def check_layouts(state: State) -> None:
 
 
 def make_manifests(
-    source: Source, place: Place, base: TableMetadata, snapshot_id: int, sequence: int
+    source: Source, place: TableFolder, base: TableMetadata, snapshot_id: int, sequence: int
 ) -> Files:
     """Write the manifests that a snapshot of a state needs beside those of the one before.
 
@@ -144,7 +144,7 @@ def make_manifests(
 
 
 def _write(  # noqa: PLR0913, PLR0917  what a manifest consists of
-    source: Source, place: Place, batch: Batch, digest: str, snapshot_id: int,
+    source: Source, place: TableFolder, batch: Batch, digest: str, snapshot_id: int,
     gone: dict[str, ManifestEntry], files: Files,
 ) -> None:  # fmt: skip
     """Write the manifest of one batch. Files that were there before keep their snapshot."""
@@ -190,7 +190,11 @@ def _write(  # noqa: PLR0913, PLR0917  what a manifest consists of
 
 
 def _bury(
-    fields: Fields, place: Place, gone: dict[str, ManifestEntry], snapshot_id: int, files: Files
+    fields: Fields,
+    place: TableFolder,
+    gone: dict[str, ManifestEntry],
+    snapshot_id: int,
+    files: Files,
 ) -> None:
     """Write the manifest of the files that this snapshot no longer has."""
     name = f"{METADATA}gone-{snapshot_id}.avro"

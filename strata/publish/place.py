@@ -29,16 +29,16 @@ _OWNER: Final = f"{METADATA}table.txt"
 
 
 @dataclass(frozen=True)
-class Place:
+class TableFolder:
     """The folder of a table."""
 
     blob: Blob
     address: str  # of the folder, as other programs know it; no slash at the end
-    io: "PlaceIO" = field(init=False)
+    io: "FolderIO" = field(init=False)
 
     def __post_init__(self) -> None:
         """Open the files of the folder."""
-        object.__setattr__(self, "io", PlaceIO(self))
+        object.__setattr__(self, "io", FolderIO(self))
 
     def claim(self, identity: str) -> None:
         """Make this the folder of a table; repeating it changes nothing.
@@ -84,16 +84,16 @@ class Place:
             retry(partial(self.blob.expunge, key))
 
 
-def open_place(address: str) -> Place:
+def open_folder(address: str) -> TableFolder:
     """Open the folder at `file:///folder` or `s3://bucket/prefix`. Raises: InvalidRequest."""
     settings = StoreSettings(blob=address)
-    return Place(open_blob(settings), address_of(settings))
+    return TableFolder(open_blob(settings), address_of(settings))
 
 
-class PlaceIO(FileIO):
+class FolderIO(FileIO):
     """The files of a place, as PyIceberg reads and writes them."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TableFolder) -> None:
         """Use a place."""
         super().__init__()
         self._place = place
@@ -115,7 +115,7 @@ class PlaceIO(FileIO):
 class _Input(InputFile):
     """A file that is read as a whole: metadata is small."""
 
-    def __init__(self, place: Place, location: str) -> None:
+    def __init__(self, place: TableFolder, location: str) -> None:
         super().__init__(location)
         self._place = place
 
@@ -143,7 +143,7 @@ class _Input(InputFile):
 class _Output(OutputFile):
     """A file that is stored when it is closed."""
 
-    def __init__(self, place: Place, location: str) -> None:
+    def __init__(self, place: TableFolder, location: str) -> None:
         super().__init__(location)
         self._place = place
         self._written = 0

@@ -98,7 +98,7 @@ def content_of(source: Source) -> str:
     return content_hash(repr((state.since, state.upper, digests, source.fields.mapping)).encode())
 
 
-def summary_of(source: Source, files: Files, content: str) -> Summary:
+def snapshot_summary(source: Source, files: Files, content: str) -> Summary:
     """Return what a snapshot says of itself; the times are milliseconds since 1970."""
     added, deleted = files.added, files.deleted
     said = {

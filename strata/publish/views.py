@@ -24,7 +24,7 @@ def _backtick(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """How one engine spells what the views need."""
 
     name: str
@@ -36,16 +36,16 @@ class Dialect:
 
 
 DIALECTS: Final = (
-    Dialect("spark", _backtick, "{side}.{name}", "{name}",
+    SqlDialect("spark", _backtick, "{side}.{name}", "{name}",
             "{name} VERSION AS OF {snapshot}",
             "LATERAL VIEW explode(sequence(1L, {d})) copies AS copy"),
-    Dialect("trino", _double, "{side}.{name}", "{name}",
+    SqlDialect("trino", _double, "{side}.{name}", "{name}",
             "{name} FOR VERSION AS OF {snapshot}",
             "CROSS JOIN UNNEST(sequence(1, {d})) AS copies (copy)"),
-    Dialect("duckdb", _double, "struct_extract({side}, {text})", "iceberg_scan('{address}')",
+    SqlDialect("duckdb", _double, "struct_extract({side}, {text})", "iceberg_scan('{address}')",
             "iceberg_scan('{address}', snapshot_from_id = {snapshot})",
             "CROSS JOIN LATERAL (SELECT unnest(range({d})) AS copy) AS copies"),
-    Dialect("snowflake", _double, "{side}:{name}", "{name}", "",
+    SqlDialect("snowflake", _double, "{side}:{name}", "{name}", "",
             "CROSS JOIN LATERAL FLATTEN(input => ARRAY_GENERATE_RANGE(0, {d})) AS copies"),
 )  # fmt: skip
 _HEAD: Final = """\
@@ -64,7 +64,7 @@ def views_of(table: str, address: str, fields: Fields, plain: int | None) -> dic
     return {f"{one.name}.sql": _text(one, table, address, fields, plain) for one in DIALECTS}
 
 
-def _text(dialect: Dialect, table: str, address: str, fields: Fields, plain: int | None) -> str:
+def _text(dialect: SqlDialect, table: str, address: str, fields: Fields, plain: int | None) -> str:
     quote = dialect.quote
     by_name = "://" not in table
     base = table.rpartition(".")[2] if by_name else address.rstrip("/").rpartition("/")[2]
@@ -94,7 +94,7 @@ def _text(dialect: Dialect, table: str, address: str, fields: Fields, plain: int
     return "\n".join(texts)
 
 
-def _column(dialect: Dialect, shown: Shown) -> str:
+def _column(dialect: SqlDialect, shown: Shown) -> str:
     name = shown.column.name
     return dialect.field.format(
         side=dialect.quote(shown.side), name=dialect.quote(name),
@@ -103,7 +103,7 @@ def _column(dialect: Dialect, shown: Shown) -> str:
 
 
 def _free(wanted: str, fields: Fields) -> str:
-    """Return a name that no column has, whatever its case: the wanted one if it is free."""
+    """Return a name that no column has in any case: the wanted one, if it is free."""
     taken = {one.column.name.lower() for one in fields.shown}
     while wanted in taken:
         wanted += "_"

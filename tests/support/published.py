@@ -15,9 +15,9 @@ from strata.decide.plan import plan_read
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
-from strata.publish.catalogs import FilesTable, Named
+from strata.publish.catalogs import CatalogEntry, FilesTable
 from strata.publish.iceberg import Publication
-from strata.publish.place import Place, open_place
+from strata.publish.place import TableFolder, open_folder
 from strata.read.scan import scan
 from strata.store.open import Stores, open_stores
 from tests.support.climb import standing
@@ -40,9 +40,11 @@ class World:
             f"file://{self.folder}/blob", f"sqlite:///{self.folder}/consensus.db"
         )
         self.stores: Stores = open_stores(settings, clock=lambda: self.now[0])
-        self.place: Place = open_place(f"file://{self.folder}/iceberg")
+        self.place: TableFolder = open_folder(f"file://{self.folder}/iceberg")
 
-    def publication(self, table: Named | None = None, stores: Stores | None = None) -> Publication:
+    def publication(
+        self, table: CatalogEntry | None = None, stores: Stores | None = None
+    ) -> Publication:
         return Publication(
             stores or self.stores, self.shard, self.place, table or FilesTable(self.place), 7 * DAY
         )

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable
+from pyiceberg.table.update import SetPropertiesUpdate
 
 from strata import gc
 from strata.compact import compact_shard
@@ -286,7 +287,9 @@ def test_of_two_publishers_at_once_none_loses_a_snapshot(
     assert world.read() == world.expected()
 
 
-def test_a_version_of_the_table_is_written_once(world: World) -> None:
+def test_a_version_of_the_table_is_written_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.publication().publish()
     mine, theirs = FilesTable(world.place), FilesTable(world.place)
     base = mine.load()
@@ -296,6 +299,13 @@ def test_a_version_of_the_table_is_written_once(world: World) -> None:
 
     with pytest.raises(LostRaceError):
         mine.commit(base, [])
+    listed = FilesTable._versions
+    stale = iter([listed(mine)[:-1]])  # mine looked a moment before theirs wrote
+    newest = theirs.load()
+    monkeypatch.setattr(FilesTable, "_versions", lambda table: next(stale, None) or listed(table))
+    with pytest.raises(LostRaceError):
+        mine.commit(base, [SetPropertiesUpdate(updates={"a": "b"})])
+    assert FilesTable(world.place).load() == newest
 
 
 def test_a_publisher_who_always_loses_gives_up(

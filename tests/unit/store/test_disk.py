@@ -10,6 +10,7 @@ import pytest
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.store.disk import DiskBlob, now_ms
+from strata.store.interface import Overwriting
 from tests.conformance.blob import BlobSuite
 
 WRITER = """
@@ -52,6 +53,25 @@ class TestDiskBlob(BlobSuite):
     @pytest.fixture
     def raw(self, tmp_path: Path) -> RawFolder:
         return RawFolder(tmp_path / "blob")
+
+
+def test_a_document_is_overwritten_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = DiskBlob(tmp_path)
+    assert isinstance(blob, Overwriting)
+    blob.overwrite("a/hint", b"1")
+    blob.overwrite("a/hint", b"22")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(Unavailable):
+            blob.overwrite("a/hint", b"333")
+    assert blob.get("a/hint") == b"22"
+    assert [info.key for info in blob.list("")] == ["a/hint"]
+    with pytest.raises(InvalidRequest):
+        blob.overwrite("../a", b"x")
 
 
 def test_no_process_overwrites_what_another_wrote(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from strata.errors import InvalidRequest
+from strata.store.interface import Overwriting
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address, new_client
 from tests.conformance.blob import BlobSuite
@@ -74,3 +76,13 @@ class TestS3BlobOnMoto(BlobSuite):
     @pytest.fixture
     def raw(self, blob: S3Blob) -> Raw:
         return Raw(blob.client.boto, blob.address.prefix)
+
+    def test_a_document_is_overwritten(self, blob: S3Blob) -> None:
+        assert isinstance(blob, Overwriting)
+        blob.overwrite("a/hint", b"1")
+        blob.overwrite("a/hint", b"22")
+
+        assert blob.get("a/hint") == b"22"
+        assert [info.key for info in blob.list("")] == ["a/hint"]
+        with pytest.raises(InvalidRequest):
+            blob.overwrite("../a", b"x")

@@ -60,7 +60,6 @@ from strata.spark.front.option import (
     other_settings,
     question,
     retyped,
-    without,
 )
 from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
@@ -308,16 +307,17 @@ class StrataReader(DataSourceReader):
     def _filter(self, state: State) -> Filter | None:
         """Return the conjunction of the option's filter and the pushed ones."""
         other = retyped(state.relation, self.schema)
-        given = self._given(state, other)
-        pushed = None
-        if self.asked.pushed:
-            pushed = pushed_filter(self.pushed, state.relation, other)
+        if other:
+            warn(f"the schema reads columns as something else: {', '.join(other)}")
+            return None
+        given = self._given(state)
+        pushed = pushed_filter(self.pushed, state.relation) if self.asked.pushed else None
         if given is None or pushed is None:
             return given or pushed
         both = Call("and", (given.expr, pushed.expr), "boolean")
         return replace(given, expr=both)
 
-    def _given(self, state: State, other: frozenset[int]) -> Filter | None:
+    def _given(self, state: State) -> Filter | None:
         """Return the option's filter if it was made for this read."""
         asked = self.asked.question
         if asked is None:
@@ -325,8 +325,7 @@ class StrataReader(DataSourceReader):
         if differs := asked.differs(self.asked.shard, state.relation):
             warn(f"the option `where` is another question: {differs}")
             return None
-        later = asked.later()
-        return replace(later, expr=without(later.expr, other))
+        return asked.later()
 
 
 def warn(why: str) -> None:

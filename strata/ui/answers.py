@@ -48,7 +48,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenAnswer:
     """An answer as a form sent it."""
 
     answer: str
@@ -74,7 +74,7 @@ def check_from_here(headers: Mapping[str, str], hosts: Collection[str]) -> None:
         raise InvalidRequest("an answer is a form", content_type=headers.get("content-type", ""))
 
 
-def parsed(body: bytes) -> Given:
+def parsed(body: bytes) -> GivenAnswer:
     """Return the answer in a form.
 
     Raises: InvalidRequest for one that is too long, lacks a field or has one twice.
@@ -87,7 +87,7 @@ def parsed(body: bytes) -> Given:
         raise InvalidRequest("this is not a form", reason=str(error)) from error
     if sorted(fields) != sorted(_FIELDS) or any(len(some) != 1 for some in fields.values()):
         raise InvalidRequest("an answer has other fields", fields=sorted(fields))
-    given = Given(**{name: fields[name][0].strip() for name in _FIELDS})
+    given = GivenAnswer(**{name: fields[name][0].strip() for name in _FIELDS})
     if given.answer not in WORDS:
         raise InvalidRequest("an answer is one of two words", answer=given.answer, known=WORDS)
     if len(given.reason) > REASON:
@@ -120,7 +120,7 @@ class Answers:
             return error.message
         return ""
 
-    def give(self, name: str, shard: str, given: Given) -> None:
+    def give(self, name: str, shard: str, given: GivenAnswer) -> None:
         """Carry out an answer, and leave a row in the history of operations.
 
         Raises: InvalidRequest for a form that is not this person's or too old, and as
@@ -139,7 +139,7 @@ class Answers:
                 {"shard": shard}, code, by=name, error=problem, reason=given.reason,
             )  # fmt: skip
 
-    def _move(self, person: Person, shard: str, given: Given) -> None:
+    def _move(self, person: Person, shard: str, given: GivenAnswer) -> None:
         machine = Machine(self.stores)
         said: dict[str, Any] = {
             "who": person.name, "user": person.user, "reason": given.reason,

@@ -29,7 +29,7 @@ _LABEL: Final = 84  # pixels that the name of a step takes
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Point:
+class EvidencePoint:
     """The evidence at one time."""
 
     at_ms: int
@@ -44,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LadderEvent:
     """A step or a trip, as the drawing names it."""
 
     at_ms: int
@@ -52,44 +52,44 @@ class Event:
     style: str  # up | down
 
 
-def points_of(states: Iterable[State], found: Iterable[Operation]) -> list[Point]:
+def points_of(states: Iterable[State], found: Iterable[Operation]) -> list[EvidencePoint]:
     """Return the evidence over time, oldest first, each change once.
 
     `states`: of one shard, in any order, the newest among them; `found`: its operations.
     """
-    points: set[Point] = set()
+    points: set[EvidencePoint] = set()
     for state in states:
         points.add(_of_evidence(state.walltime_ms, state.rollout.evidence))
         for entry in state.rollout.entries:
-            points.add(Point(entry.at_ms, entry.parts, entry.repeats, entry.distinct_parts))
+            points.add(EvidencePoint(entry.at_ms, entry.parts, entry.repeats, entry.distinct_parts))
             if entry.what == "tripped":
-                points.add(Point(entry.at_ms + 1, 0, 0, 0))
+                points.add(EvidencePoint(entry.at_ms + 1, 0, 0, 0))
     points |= {point for one in found if (point := _of_operation(one)) is not None}
     ordered = sorted(points)
     changed = [b for a, b in pairwise(ordered) if _figures(a) != _figures(b) or b is ordered[-1]]
     return ordered[:1] + changed
 
 
-def _of_evidence(at_ms: int, seen: Evidence) -> Point:
-    return Point(at_ms, seen.parts, seen.repeats, seen.distinct_parts)
+def _of_evidence(at_ms: int, seen: Evidence) -> EvidencePoint:
+    return EvidencePoint(at_ms, seen.parts, seen.repeats, seen.distinct_parts)
 
 
-def _of_operation(one: Operation) -> Point | None:
+def _of_operation(one: Operation) -> EvidencePoint | None:
     counts = orjson.loads(one.details)
     if one.what != "validate" or not counts.keys() >= {*_FIGURES}:
         return None
     ended = one.at_ms + round(1000 * one.seconds)
-    return Point(ended, *(int(counts[name]) for name in _FIGURES))
+    return EvidencePoint(ended, *(int(counts[name]) for name in _FIGURES))
 
 
-def _figures(point: Point) -> tuple[int, int, int]:
+def _figures(point: EvidencePoint) -> tuple[int, int, int]:
     return point.parts, point.repeats, point.distinct_parts
 
 
-def events_of(state: State, ladder: Sequence[str]) -> list[Event]:
+def events_of(state: State, ladder: Sequence[str]) -> list[LadderEvent]:
     """Return the steps and trips of a shard, oldest first."""
     return [
-        Event(
+        LadderEvent(
             entry.at_ms, "trip" if entry.what == "tripped" else entry.after,
             "up" if ladder.index(entry.after) > ladder.index(entry.before) else "down",
         )
@@ -99,7 +99,9 @@ def events_of(state: State, ladder: Sequence[str]) -> list[Event]:
 
 
 def evidence_svg(
-    points: Sequence[Point], events: Sequence[Event], targets: Sequence[tuple[str, int]]
+    points: Sequence[EvidencePoint],
+    events: Sequence[LadderEvent],
+    targets: Sequence[tuple[str, int]],
 ) -> Markup:
     """Return the drawing: the bound on a scale of powers of ten, below it what was judged.
 
@@ -125,7 +127,7 @@ def evidence_svg(
 class _Drawing:
     """Scales of one drawing, and its elements."""
 
-    def __init__(self, points: Sequence[Point], targets: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, points: Sequence[EvidencePoint], targets: Sequence[tuple[str, int]]) -> None:
         self.points, self.wanted = points, targets
         self.low = points[0].at_ms
         self.high = max(points[-1].at_ms, self.low + 1)
@@ -173,7 +175,7 @@ class _Drawing:
             yield element("line", style_of="rule", x1=x, x2=x, y1=self.base, y2=self.base + 5)
             yield element("text", text, x=x, y=self.base + 20, text_anchor=anchor)
 
-    def events(self, events: Sequence[Event]) -> Iterator[Markup]:
+    def events(self, events: Sequence[LadderEvent]) -> Iterator[Markup]:
         free = 0.0
         for event in events:
             if event.at_ms < self.low:
@@ -238,7 +240,7 @@ class _Drawing:
         return element("path", element("title", name), style_of=f"area {style}", d=closed)
 
 
-def _said(point: Point) -> str:
+def _said(point: EvidencePoint) -> str:
     return (
         f"{when(point.at_ms)}: at most {rate(point.bound)}, {counted(point.parts)} judged,"
         f" {counted(point.distinct_parts)} distinct parts, {counted(point.repeats)} repeats"

@@ -21,7 +21,7 @@ _BILL: Final = ("s3_puts", "s3_gets", "s3_bytes_in", "s3_bytes_out")
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ShardSize:
     """What one state holds; bytes and parts by layout, in the order of `KINDS`."""
 
     at_ms: int
@@ -30,9 +30,9 @@ class Size:
     stats_bytes: int
 
 
-def sizes_of(states: Sequence[State]) -> list[Size]:
+def shard_sizes(states: Sequence[State]) -> list[ShardSize]:
     """Return the sizes of states, oldest first; neighbours of the same size are one."""
-    found: list[Size] = []
+    found: list[ShardSize] = []
     for state in sorted(states, key=lambda one: one.walltime_ms):
         one = _size(state)
         same = found and _figures(found[-1]) == _figures(one)
@@ -44,14 +44,14 @@ def sizes_of(states: Sequence[State]) -> list[Size]:
     return found
 
 
-def _size(state: State) -> Size:
+def _size(state: State) -> ShardSize:
     sizes, parts = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     for batch in state.batches:
         sizes[_layout(batch)] += batch.size_bytes
         for layout, number in batch.layouts:
             parts[layout if layout in parts else "mixed"] += number
     stats = sum(batch.stats_bytes for batch in state.batches)
-    return Size(state.walltime_ms, tuple(sizes.values()), tuple(parts.values()), stats)
+    return ShardSize(state.walltime_ms, tuple(sizes.values()), tuple(parts.values()), stats)
 
 
 def _layout(batch: Batch) -> str:
@@ -60,11 +60,11 @@ def _layout(batch: Batch) -> str:
     return only if only in KINDS else "mixed"
 
 
-def _figures(one: Size) -> tuple[Any, ...]:
+def _figures(one: ShardSize) -> tuple[Any, ...]:
     return one.size_bytes, one.parts, one.stats_bytes
 
 
-def growth_svg(sizes: Sequence[Size]) -> Markup:
+def growth_svg(sizes: Sequence[ShardSize]) -> Markup:
     """Return bytes, parts and bytes of statistics over time. Needs at least one size."""
     last = sizes[-1]
     said = (
@@ -78,7 +78,7 @@ def growth_svg(sizes: Sequence[Size]) -> Markup:
     )  # fmt: skip
 
 
-def _panels(sizes: Sequence[Size]) -> Iterator[Markup]:
+def _panels(sizes: Sequence[ShardSize]) -> Iterator[Markup]:
     times = [one.at_ms for one in sizes]
     stats = [(one.stats_bytes,) for one in sizes]
     base = TOP + TALL
@@ -132,7 +132,7 @@ def _x(at_ms: int, times: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class OperationCost:
     """The operations of one kind, together. Requests are None where none were recorded."""
 
     what: str
@@ -144,7 +144,7 @@ class Cost:
     bill: tuple[int, ...] | None  # writes and listings, reads, bytes in, bytes out
 
 
-def costs_of(found: Sequence[Operation]) -> list[Cost]:
+def costs_of(found: Sequence[Operation]) -> list[OperationCost]:
     """Return what operations cost by kind, the longest first."""
     kinds: dict[str, list[Operation]] = {}
     for one in found:
@@ -153,10 +153,10 @@ def costs_of(found: Sequence[Operation]) -> list[Cost]:
     return sorted(costs, key=lambda one: (-one.seconds, one.what))
 
 
-def _cost(what: str, some: Sequence[Operation]) -> Cost:
+def _cost(what: str, some: Sequence[Operation]) -> OperationCost:
     bills = [counts for one in some if (counts := orjson.loads(one.details)).keys() >= {*_BILL}]
     bill = tuple(sum(int(counts[name]) for counts in bills) for name in _BILL) if bills else None
-    return Cost(
+    return OperationCost(
         what, len(some), sum(one.outcome not in ("done", "clean") for one in some),
         sum(one.seconds for one in some), sum(one.rows for one in some),
         sum(one.bytes for one in some), bill,

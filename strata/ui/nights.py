@@ -138,7 +138,7 @@ def checked_filters(validations: Sequence[Operation], now_ms: int) -> list[Filte
     ]
 
 
-def used_filters(used: Mapping[str, Sequence[UsedFilter]], most: int) -> list[FilterNights]:
+def filters_by_night(used: Mapping[str, Sequence[UsedFilter]], most: int) -> list[FilterNights]:
     """Return the filters of readers, the most used first, from the log of each day."""
     reads: dict[str, int] = {}
     shares: dict[tuple[str, str], float] = {}

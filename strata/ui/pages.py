@@ -253,11 +253,11 @@ class ConsolePages:
         first = min([one.at_ms for one in mine] + [states[-1].walltime_ms])
         calendar = nights.nights_of(validations, first, now)
         used = usage.by_day(self.stores, state.name, nights.SHOWN)
-        sizes = growth.sizes_of(states)
+        sizes = growth.shard_sizes(states)
         return {
             "nights": calendar, "calendar": nights.calendar_svg(calendar),
             "checked": nights.checked_filters(validations, now),
-            "used": nights.used_filters(used, OFFERED),
+            "used": nights.filters_by_night(used, OFFERED),
             "bad": findings(self.stores, state, FINDINGS),
             "validated": next(iter(validations), None),
             "sizes": sizes, "grown": growth.growth_svg(sizes), "kinds": growth.KINDS,

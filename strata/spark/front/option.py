@@ -11,7 +11,7 @@ queries of one `load()`. So the clock may have any value from the option's clock
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -20,12 +20,12 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from strata.errors import InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Column, Expr, Opaque
+from strata.format.columns import D, T
 from strata.format.values.view import view_type
 from strata.model.schema import Relation
 from strata.spark.front.tree import column_id
@@ -138,23 +138,24 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ", ".join(f"{name} was {old}, is {new}" for name, old, new in pairs)
 
 
-def retyped(relation: Relation, schema: StructType) -> frozenset[int]:
-    """Return the ids of the columns that a user's schema reads as something else.
+def retyped(relation: Relation, schema: StructType) -> tuple[str, ...]:
+    """Return the columns that a user's schema reads as something else; t and d are longs.
 
     That is another type, or a promise of no nulls that the relation does not make: Spark believes
-    the promise, and fails on a null.
+    the promise, and fails on a null. Every row that is read may fail so, whether or not the filter
+    looks at the column.
     """
-    found = set()
-    for field in schema:
-        number = column_id(relation, field.name)
-        if number is None:
-            continue
-        column = relation.by_id[number]
-        own = from_arrow_type(view_type(column.type), prefer_timestamp_ntz=True)
-        promises = (not field.nullable and column.nullable) or _promises(field.dataType)
-        if own.simpleString() != field.dataType.simpleString() or promises:
-            found.add(number)
-    return frozenset(found)
+    return tuple(field.name for field in schema if _is_other(relation, field))
+
+
+def _is_other(relation: Relation, field: StructField) -> bool:
+    number = column_id(relation, field.name)
+    if number is None:
+        return field.name in (T, D) and field.dataType.simpleString() != "bigint"
+    column = relation.by_id[number]
+    own = from_arrow_type(view_type(column.type), prefer_timestamp_ntz=True)
+    promises = (not field.nullable and column.nullable) or _promises(field.dataType)
+    return promises or own.simpleString() != field.dataType.simpleString()
 
 
 def _promises(kind: DataType) -> bool:
@@ -167,12 +168,3 @@ def _promises(kind: DataType) -> bool:
         case StructType():
             return any(not field.nullable or _promises(field.dataType) for field in kind.fields)
     return False
-
-
-def without(expr: Expr, columns: Collection[int]) -> Expr:
-    """Return an expression with some columns made opaque."""
-    if isinstance(expr, Column) and expr.id in columns:
-        return Opaque(f"{expr.name} is read in another type than its own", expr.type)
-    if isinstance(expr, Call):
-        return replace(expr, args=tuple(without(arg, columns) for arg in expr.args))
-    return expr

@@ -5,7 +5,7 @@ type. Unknown filters are left out, which keeps more parts. IS NOT NULL is left 
 Spark evaluates it after conditions that it does not push and that may fail.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -21,7 +21,6 @@ from strata.format.encodings import spark_ddl
 from strata.format.values.view import view_type
 from strata.model.schema import Relation
 from strata.spark.front.constants import YEAR_MONTH, is_plain
-from strata.spark.front.option import without
 from strata.spark.front.tree import column_id
 
 _COMPARISONS: Final[Mapping[type[ds.Filter], str]] = MappingProxyType(
@@ -44,16 +43,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)
 
 
-def pushed_filter(
-    filters: Iterable[ds.Filter], relation: Relation, unknown: Collection[int] = ()
-) -> Filter | None:
+def pushed_filter(filters: Iterable[ds.Filter], relation: Relation) -> Filter | None:
     """Return the conjunction of the known filters; None if there is none.
 
-    `unknown`: ids of columns that are read in another type than their own.
     No filter reads the clock, since Spark has folded it already.
     """
-    known = (e for f in filters if (e := _expr(f, relation)) is not None)
-    conjuncts = tuple(e for e in known if without(e, unknown) == e)
+    conjuncts = tuple(e for f in filters if (e := _expr(f, relation)) is not None)
     if not conjuncts:
         return None
     expr = conjuncts[0] if len(conjuncts) == 1 else Call("and", conjuncts, "boolean")

@@ -14,7 +14,7 @@ from strata.rollout.evidence import upper_bound
 from strata.rollout.gates import LADDER
 from strata.store.open import Stores
 from strata.ui import charts, facts
-from strata.ui.evidence import Point, events_of, evidence_svg, points_of
+from strata.ui.evidence import EvidencePoint, events_of, evidence_svg, points_of
 from strata.ui.needs import ASKED, SOON, STOPPED, WRONG, needs_of
 from strata.ui.savings import savings_of
 from tests.support.lived import FLIGHTS, PLANES, SETTINGS, WEATHER, Clock, lived
@@ -60,8 +60,8 @@ def test_a_trip_begins_anew_and_is_drawn(stores: Stores) -> None:
     state = Machine(stores).load(FLIGHTS)
     trip = next(e for e in state.rollout.entries if e.what == "tripped")
     points = points_of([state], [])
-    assert Point(trip.at_ms, trip.parts, trip.repeats, trip.distinct_parts) in points
-    assert Point(trip.at_ms + 1, 0, 0, 0) in points
+    assert EvidencePoint(trip.at_ms, trip.parts, trip.repeats, trip.distinct_parts) in points
+    assert EvidencePoint(trip.at_ms + 1, 0, 0, 0) in points
     events = events_of(state, LADDER)
     assert [(e.name, e.style) for e in events] == [("soft", "up"), ("trip", "down"), ("soft", "up")]
     drawn = ElementTree.fromstring(str(evidence_svg(points, events, [("audit", 3_000)])))
@@ -74,7 +74,11 @@ def test_a_trip_begins_anew_and_is_drawn(stores: Stores) -> None:
 
 
 def test_a_tighter_bound_is_drawn_lower() -> None:
-    points = [Point(0, 0, 0, 0), Point(1_000, 300, 10, 20), Point(2_000, 3_000, 10, 20)]
+    points = [
+        EvidencePoint(0, 0, 0, 0),
+        EvidencePoint(1_000, 300, 10, 20),
+        EvidencePoint(2_000, 3_000, 10, 20),
+    ]
     drawn = ElementTree.fromstring(str(evidence_svg(points, [], [("on", 30_000)])))
     heights = [float(dot.get("cy", "")) for dot in drawn.findall("./circle")]
     assert heights == sorted(heights)

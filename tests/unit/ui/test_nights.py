@@ -95,16 +95,16 @@ def test_a_share_that_was_not_recorded_is_not_invented(check: object) -> None:
 def test_filters_of_readers_come_with_the_most_used_first(stores: Stores) -> None:
     from strata.history import usage
 
-    found = nights.used_filters(usage.by_day(stores, FLIGHTS, 5), 9)
+    found = nights.filters_by_night(usage.by_day(stores, FLIGHTS, 5), 9)
     assert {one.name for one in found} == {"n > 207700", "n > 207800"}
     assert all(len(one.shares) == 5 and one.last for one in found)
-    assert nights.used_filters(usage.by_day(stores, WEATHER, 5), 9) == []
+    assert nights.filters_by_night(usage.by_day(stores, WEATHER, 5), 9) == []
 
 
 def test_sizes_are_those_of_the_states(stores: Stores) -> None:
     machine = Machine(stores)
     states = machine.history(FLIGHTS, 256)
-    sizes = growth.sizes_of(states)
+    sizes = growth.shard_sizes(states)
     newest = states[0]
     assert sizes[-1].at_ms == newest.walltime_ms
     assert sum(sizes[-1].size_bytes) == sum(b.size_bytes for b in newest.batches)
@@ -125,7 +125,7 @@ def test_a_batch_of_several_layouts_is_not_split(stores: Stores) -> None:
     batch = replace(slot.batches[-1], layouts=(("both", 1), ("row", 1)))
     slots = (replace(slot, batches=(batch,)),)
     mixed = replace(state, spine=replace(state.spine, slots=slots))
-    (one,) = growth.sizes_of([mixed])
+    (one,) = growth.shard_sizes([mixed])
     assert dict(zip(growth.KINDS, one.size_bytes, strict=True)) == {
         "row": 0, "both": 0, "structured": 0, "mixed": batch.size_bytes,
     }  # fmt: skip

@@ -113,7 +113,7 @@ RULES: Final[Mapping[str, Rule]] = {
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},
-    "write_format": Rule(Effect.FOLLOWED, "new parts are written so; readers take each part as it is"),
+    "write_format": Rule(Effect.FOLLOWED, "new parts are written so; readers take any"),
     "read_format": Rule(Effect.AT_ONCE, "from the next read on"),
     "part_bytes": _NEW_PARTS,
     "row_group_bytes": _NEW_PARTS,

@@ -113,7 +113,7 @@ RULES: Final[Mapping[str, Rule]] = {
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},
-    "write_format": Rule(Effect.FOLLOWED, "of new parts; readers take each part as it is"),
+    "write_format": Rule(Effect.FOLLOWED, "new parts are written so; readers take any"),
     "read_format": Rule(Effect.AT_ONCE, "from the next read on"),
     "part_bytes": _NEW_PARTS,
     "row_group_bytes": _NEW_PARTS,
@@ -121,9 +121,9 @@ RULES: Final[Mapping[str, Rule]] = {
         Effect.FOLLOWED, "evidence for skipping begins anew, and until a step is approved again "
         "the mode is at most soft",
     ),
-    "stats.keep": Rule(Effect.FOLLOWED, "of new parts"),
-    "stats.sets": Rule(Effect.FOLLOWED, "of new parts"),
-    "stats.blooms": Rule(Effect.FOLLOWED, "of new parts"),
+    "stats.keep": Rule(Effect.FOLLOWED, "new parts have them"),
+    "stats.sets": Rule(Effect.FOLLOWED, "new parts have them"),
+    "stats.blooms": Rule(Effect.FOLLOWED, "new parts have them"),
     "stats.bloom_bits": Rule(Effect.AT_ONCE, "of new bloom filters; stored ones stay, and hold"),
     "rollout.mode": _LADDER,
     "rollout.audit_percent": _LADDER,

@@ -110,7 +110,7 @@ def _both_ways(data: bytes, task: IngestTask) -> None:
 def _outcome(file: SourceFile, task: IngestTask) -> object:
     """Return all that comes of a file, in a form that can be compared."""
     try:
-        found = [_read_raw(raw, task) for raw in read_file(file, task.spec, task.relation)]
+        found = [_read_raw(raw, task) for raw in read_file(file, task.spec, task.relation, task.renamed)]
     except StrataError as error:
         return str(error)
     return repr([(table.to_pylist(), stored, rows, [_shown(one) for one in bad])
@@ -144,7 +144,7 @@ def _task(format: str, envelope: str, names: frozenset[str] = frozenset(TYPES)) 
 def _rejected(file: SourceFile, task: IngestTask) -> Sequence[Reject]:
     """Read a file and return its rejected rows; all rows are counted."""
     found: list[Reject] = []
-    for raw in read_file(file, task.spec, task.relation):
+    for raw in read_file(file, task.spec, task.relation, task.renamed):
         table, stored, rows, bad = _read_raw(raw, task)
         table.validate(full=True)
         assert stored + len(bad) == rows, (stored, len(bad), rows)

@@ -5,7 +5,18 @@ A message is lower-case, without a full stop; details follow as `key=value`; `cu
 what the user can do. Bugs are `assert`, not an error kind.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+DETAIL_MAX: Final = 2000  # characters of one value in a message
+
+
+def bounded(text: str, most: int = DETAIL_MAX) -> str:
+    """Return a text of `most` characters, and how many were left out.
+
+    >>> bounded("abcdef", 4), bounded("abcd", 4)
+    ('abcd… (2 more characters)', 'abcd')
+    """
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 class StrataError(Exception):
@@ -22,7 +33,7 @@ class StrataError(Exception):
 
     def __str__(self) -> str:
         """Return the message, its details and its cure on one line."""
-        details = "".join(f" {key}={value!r}" for key, value in self.details.items())
+        details = "".join(f" {key}={bounded(repr(value))}" for key, value in self.details.items())
         cure = f" (cure: {self.cure})" if self.cure else ""
         return f"{self.message}{details}{cure}"
 

@@ -142,7 +142,7 @@ def _parsed(data: bytes, source: str) -> Receipt:
     try:
         receipt = orjson.loads(data)
         known = receipt["receipt"] == RECEIPT_VERSION
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _no_receipt(source, error) from error
     if not known:
         raise InvalidRequest(
@@ -200,13 +200,14 @@ def replay(
         raise InvalidRequest(
             "a receipt of another shard", shard=state.name, receipt=receipt.get("shard")
         )
-    altered = receipt.get("digest") != _seal({k: v for k, v in receipt.items() if k != "digest"})
     try:
+        body = {k: v for k, v in receipt.items() if k != "digest"}
+        altered = receipt.get("digest") != _seal(body)  # TypeError where it is nested too deeply
         filter = load_filter(orjson.dumps(receipt["filter"]).decode())
         work = _Work(stores, state.name, _question(state, receipt, filter), receipt)
         for batch in receipt["batches"]:
             work.again(batch)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidRequest("a receipt that cannot be read", reason=repr(error)) from error
     looked, matching = work.look_into(evaluator)
     return Replay(

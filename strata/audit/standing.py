@@ -54,7 +54,8 @@ def standing(
     to = next_mode(rollout.mode)
     pool = pool_among(Machine(stores), state.name)
     shared = pool if rollout.request is not None and rollout.request.pooled else None
-    conditions = gates(rollout, to, policy, basis_of(state), shared) if to else ()
+    judging = ladder.judging(state, policy)
+    conditions = gates(rollout, to, judging, basis_of(state), shared) if to else ()
     document: dict[str, Any] = {
         "shard": state.name,
         "mode": rollout.mode,

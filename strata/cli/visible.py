@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from strata.errors import StrataError
+from strata.errors import StrataError, bounded
 from strata.model.shown import visible
 from strata.model.time import MAX_TIME, MIN_TIME, format_time
 
@@ -36,7 +36,7 @@ def shown_error(error: StrataError) -> str:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    shown = {k: shown_time(v) if is_time(k, v) else repr(v) for k, v in details.items()}
+    shown = {k: shown_time(v) if is_time(k, v) else bounded(repr(v)) for k, v in details.items()}
     return "".join(f" {name}={value}" for name, value in shown.items())
 
 

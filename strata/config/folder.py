@@ -10,6 +10,7 @@ from strata.errors import InvalidRequest
 
 DEPTH_MAX: Final = 100  # of a declaration
 VALUES_MAX: Final = 100_000
+BYTES_MAX: Final = 2**20  # of a file; a schema of thousands of columns takes a fifth of it
 
 
 def yaml_files(folder: str | Path) -> list[Path]:
@@ -29,6 +30,12 @@ def yaml_mappings(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def yaml_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file. Raises: InvalidRequest naming the file."""
     try:
+        if (found := path.stat().st_size) > BYTES_MAX:
+            raise InvalidRequest(
+                "the file is too large for a declaration",
+                file=str(path), bytes=found, most=BYTES_MAX,
+                cure="name ranges instead of a list of values, or write several files",
+            )  # fmt: skip
         loader = _Loader(path.read_text(encoding="utf-8"))
         root = loader.get_single_node()
         if _values(root, {}, DEPTH_MAX) > VALUES_MAX:

@@ -33,7 +33,7 @@ def load_filter(text: str) -> Filter:
         document = json.loads(text)
         low, high = document["now"]
         return Filter(_load(document["expr"]), str(document["sql"]), int(low), int(high))
-    except (ValueError, KeyError, TypeError, IndexError, ArithmeticError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, ArithmeticError, RecursionError) as error:
         raise InvalidRequest(
             "not an analysed filter", value=text[:80], cure="make it with strata.spark.where_option"
         ) from error

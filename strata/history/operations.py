@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from strata.decide.plan import plan_read
-from strata.errors import StrataError
+from strata.errors import StrataError, bounded
 from strata.history.journal import append_rows, is_journal, journal_spec
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
@@ -59,7 +59,7 @@ def note(  # noqa: PLR0913  these are the fields of one row
     `document` is the result of a job, or of a command about one shard. `by` is the person who acts,
     by default the result of `who`. Never raises: a failure to record does not undo an operation.
     """
-    texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", reason)) if v}
+    texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", bounded(reason))) if v}
     shards = [*_shards(document)]
     if any(isinstance(one.get("error"), Mapping) and one["error"] for one in shards):
         code = code if code == MISMATCH else 0  # the others did not fail

@@ -7,8 +7,9 @@
 
 A request has an id, `request_id`. An approval names the request whose evidence was examined; an
 answer to an older or newer request approves nothing. A request that nobody answers in time is
-rejected. The evidence is checked twice: when the step is requested, and when it is approved. All
-functions here are pure functions of a state, for `Machine.apply`.
+rejected. The evidence is checked twice: when the step is requested, and when it is approved, then
+by the stricter of the gates of both moments (`judging`). All functions here are pure functions of
+a state, for `Machine.apply`.
 """
 
 from collections.abc import Collection
@@ -21,7 +22,7 @@ from strata.rollout.evidence import AuditCounts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
 from strata.rollout.people import Person, check_said, identity_of
-from strata.rollout.policy import Policy
+from strata.rollout.policy import THRESHOLDS, Policy
 from strata.rollout.pool import Pool
 from strata.state.rollout import Tripped, noted, record_verdicts
 from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
@@ -93,12 +94,18 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
     the approver; empty: the name is only claimed.
 
     Raises: InvalidRequest if no request is open (any more), if another one than `request` is open,
-    if the approver is the asker or is not named by the policy, or if the evidence no longer
-    suffices.
+    if the approver is the asker or is not named by the policy, or if the evidence does not suffice
+    by the gates of now, or by those under which the step was asked for.
     """
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
-    rollout = _under(rollout, policy)
+    if not _gates_then(state):
+        raise InvalidRequest(
+            "the history lacks the gates under which this was asked for",
+            shard=state.name, request=request, by=asked.by, cure="reject it and ask again",
+        )  # fmt: skip
+    judged = judging(state, policy)
+    rollout = _under(rollout, judged)
     policy.check_approver(Person(who, user), Person(asked.by, asked.user), shard=state.name)
     if next_mode(rollout.mode) != asked.to:
         raise InvalidRequest(
@@ -107,6 +114,7 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
         )  # fmt: skip
     shared = pool if asked.pooled else None
     _enough(state, rollout, asked.to, policy, shared)
+    _enough(state, rollout, asked.to, judged, shared, asked=asked)
     entered = noted(
         rollout, now_ms, "approved", after=asked.to, percent=asked.audit_percent, who=who,
         reason=reason, user=user, asked_by=asked.by, asked_user=asked.user,
@@ -241,6 +249,25 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
     return replace(following, request=None)
 
 
+def judging(state: State, policy: Policy) -> Policy:
+    """Return the policy that judges the next step: for an open request the stricter of two.
+
+    A request is judged by the gates of now and by those under which it was made. If gates were
+    lowered in between, nothing passes that an approver may have seen fail.
+    """
+    return policy.at_least(_gates_then(state) or {})
+
+
+def _gates_then(state: State) -> dict[str, int]:
+    """Return the gates under which the open request was made; empty if the history lacks them."""
+    asked = state.rollout.request
+    named = "" if asked is None else request_id(state.name, asked)
+    for entry in reversed(state.rollout.entries):
+        if entry.what == "requested" and entry.request == named:
+            return dict(zip(THRESHOLDS, entry.gates, strict=False))
+    return {}
+
+
 def request_id(shard: str, asked: Request) -> str:
     """Return the id of a request: a digest of the shard, all that is asked, and when."""
     return identity_of((shard, *astuple(asked)))
@@ -283,8 +310,22 @@ def _pooled(pool: Pool | None) -> int:
     return 0 if pool is None else pool.evidence.parts
 
 
-def _enough(state: State, rollout: Rollout, to: Mode, policy: Policy, pool: Pool | None) -> None:
+def _enough(
+    state: State,
+    rollout: Rollout,
+    to: Mode,
+    policy: Policy,
+    pool: Pool | None,
+    *,
+    asked: Request | None = None,
+) -> None:
+    """Refuse a step if its gates fail; `asked`: the request whose own gates judge as well."""
     lacking = unmet(gates(rollout, to, policy, basis_of(state), pool))
+    if lacking and asked is not None:
+        raise InvalidRequest(
+            "the gates were lowered since this was asked for, and those of then fail",
+            shard=state.name, to=to, by=asked.by, lacking=lacking, cure="reject it and ask again",
+        )  # fmt: skip
     if lacking:
         raise InvalidRequest(
             "there is not enough evidence for this step",

@@ -10,10 +10,13 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from strata.errors import InvalidRequest
 from strata.model.shown import BLANK
+
+NAME_MAX: Final = 256  # characters: states and histories keep them
+REASON_MAX: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,12 @@ def identity_of(asked: tuple[object, ...]) -> str:
 
 
 def check_said(what: str, name: str, reason: str, **where: Any) -> None:
-    """Refuse a change without a name or a reason. Raises: InvalidRequest."""
+    """Refuse a missing or an endless name or reason. Raises: InvalidRequest."""
+    for said, text, most in (("name", name, NAME_MAX), ("reason", reason, REASON_MAX)):
+        if len(text) > most:
+            raise InvalidRequest(
+                f"{what} keeps a {said} of a few sentences", **where, **{said: text[:80]},
+                characters=len(text), most=most, cure="say it shorter, or name where it stands",
+            )  # fmt: skip
     if not folded_name(name) or not folded_name(reason):
         raise InvalidRequest(f"{what} needs a name and a reason", **where)

@@ -48,9 +48,16 @@ class Policy:
 
     def tightened(self, settings: RolloutSettings) -> "Policy":
         """Return the policy with each threshold at least as strict as in `settings`."""
+        return self.at_least({name: getattr(settings, name) for name in THRESHOLDS})
+
+    def at_least(self, figures: Mapping[str, int | None]) -> "Policy":
+        """Return the policy with each threshold at least as strict as in `figures`.
+
+        A threshold that is None, or missing, changes nothing.
+        """
         own = {name: getattr(self.gates, name) for name in THRESHOLDS}
         for name in THRESHOLDS:
-            choose, given = min if name in _LESS_IS_STRICTER else max, getattr(settings, name)
+            choose, given = min if name in _LESS_IS_STRICTER else max, figures.get(name)
             own[name] = own[name] if given is None else choose(own[name], given)
         return replace(self, gates=Thresholds(**own))
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from strata.audit.findings import findings
 from strata.audit.standing import standing
-from strata.errors import InvalidRequest, StrataError
+from strata.errors import InvalidRequest, StrataError, bounded
 from strata.history import usage
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
@@ -41,6 +41,7 @@ OFFERED: Final = 12  # known filters on a page
 FRAMES: Final = 12  # pictures of former states in a file
 STATES: Final = 256  # former states that the evidence is drawn from
 FINDINGS: Final = 10  # shown on a page
+TEXT_MAX: Final = 20_000  # characters of one text
 FRAME_CELLS: Final = 300  # cells of such a picture
 
 
@@ -84,9 +85,9 @@ def _templates() -> Environment:
 
 
 def _seen(value: Any) -> Any:
-    """Return what a template shows: in texts, characters that show nothing are spelled out."""
+    """Return what a template shows: long texts are cut, and what shows nothing is spelled out."""
     plain = isinstance(value, str) and not isinstance(value, Markup)
-    return visible(value, lines=True) if plain else value
+    return visible(bounded(value, TEXT_MAX), lines=True) if plain else value
 
 
 @dataclass(frozen=True)

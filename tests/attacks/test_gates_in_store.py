@@ -290,6 +290,95 @@ def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refu
     assert (rollout.mode, after.rollout.entries[-1].policy) == ("audit", 2)
 
 
+LOWERED = [(name, 0) for name in ("audit_parts", "audit_runs", "audit_days", "stratum_parts")]
+
+
+@pytest.mark.parametrize(("name", "lax"), [*LOWERED, ("failed_permille", 1000)])
+def test_gates_that_are_lowered_after_a_request_let_nothing_pass_that_failed_before(
+    name: str, lax: int
+) -> None:
+    """The approver saw the gate fail; two others lowered it, and the old request passed."""
+    then = Policy(number=1)
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    asked, request = ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=then
+    )
+    seen = asked.rollout.evidence
+    worse = {
+        "audit_parts": {"parts": 2999}, "audit_runs": {"runs": 19}, "audit_days": {"days": 6},
+        "stratum_parts": {"strata": (Stratum("long", 9),)}, "failed_permille": {"failed": 9_000},
+    }  # fmt: skip
+    thin = replace(asked, rollout=replace(asked.rollout, evidence=replace(seen, **worse[name])))
+    lower = replace(then, gates=replace(Thresholds(), **{name: lax}), number=2)
+    answer = partial(
+        ladder.approve, thin, 3000, request=ladder.request_id(state.name, request), who="bob",
+        reason="seen",
+    )  # fmt: skip
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        answer(policy=then)
+
+    with pytest.raises(InvalidRequest, match="lowered since this was asked for") as refused:
+        answer(policy=lower)
+
+    assert "ask again" in (refused.value.cure or "")
+    # A validation in between, which is judged by the lower gates, makes no difference.
+    nightly, _ = ladder.record(
+        thin, 2500, key="v", counts=ladder.AuditCounts(0, 0, 0, 0, 0, 100), policy=lower
+    )
+    assert nightly.rollout.gates == lower.figures()
+    with pytest.raises(InvalidRequest, match="lowered since this was asked for"):
+        ladder.approve(
+            nightly, 3000, request=ladder.request_id(state.name, request), who="bob",
+            reason="seen", policy=lower,
+        )  # fmt: skip
+    # Who asks again is judged by what holds.
+    rejected, _ = ladder.reject(thin, 3000, who="ann", reason="to ask again")
+    again, request = ladder.ask(
+        rejected, 4000, to="audit", percent=10, who="ann", reason="due", policy=lower
+    )
+    named = ladder.request_id(state.name, request)
+    done = ladder.approve(again, 5000, request=named, who="bob", reason="seen", policy=lower)
+    assert done[1].mode == "audit"
+
+
+def test_a_request_passes_under_lower_gates_if_it_passes_under_its_own() -> None:
+    """And the history says which gates judged it: the stricter ones of both moments."""
+    then = Policy(Thresholds(audit_parts=5000, audit_runs=10), number=1)
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    asked, request = ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=then
+    )
+    now = Policy(Thresholds(audit_parts=1, audit_runs=30), number=2)
+    named = ladder.request_id(state.name, request)
+    done = ladder.approve(asked, 3000, request=named, who="bob", reason="seen", policy=now)[1]
+    told = dict(zip(THRESHOLDS, done.entries[-1].gates, strict=True))
+    assert (done.mode, done.policy) == ("audit", 2)
+    assert (told["audit_parts"], told["audit_runs"]) == (5000, 30)
+
+
+def test_a_request_of_which_nobody_knows_the_gates_is_asked_again() -> None:
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    asked, request = ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=Policy()
+    )
+    named = ladder.request_id(state.name, request)
+    for entries in ((), tuple(replace(e, gates=()) for e in asked.rollout.entries)):
+        lost = replace(asked, rollout=replace(asked.rollout, entries=entries))
+        with pytest.raises(InvalidRequest, match="lacks the gates"):
+            ladder.approve(lost, 3000, request=named, who="bob", reason="x", policy=Policy())
+
+
+def test_the_gates_that_are_shown_of_a_request_are_those_that_judge_it(store: Stores) -> None:
+    two_people("rollout", ask=["s"])
+    Machine(store).apply("s", lambda state, now: (ready(state), None))
+    strata("rollout", "request", "s", "--by", "ann", "--reason", "due")
+    two_people("rollout", "gates", ask=["audit_parts=7", "audit_runs=50"])
+
+    shown = {gate["name"]: gate["wanted"] for gate in strata("rollout", "show", "s")["gates"]}
+
+    assert (shown["audited parts"], shown["runs"]) == ("at least 3000", "at least 50")
+
+
 def ready(state: State) -> State:
     """Return a shard with evidence enough for any step, by the code of now."""
     seen = Evidence(

@@ -110,7 +110,9 @@ def _both_ways(data: bytes, task: IngestTask) -> None:
 def _outcome(file: SourceFile, task: IngestTask) -> object:
     """Return all that comes of a file, in a form that can be compared."""
     try:
-        found = [_read_raw(raw, task) for raw in read_file(file, task.spec, task.relation, task.renamed)]
+        found = [
+            _read_raw(raw, task) for raw in read_file(file, task.spec, task.relation, task.renamed)
+        ]
     except StrataError as error:
         return str(error)
     return repr([(table.to_pylist(), stored, rows, [_shown(one) for one in bad])

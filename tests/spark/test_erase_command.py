@@ -38,6 +38,14 @@ def snapshot(events: Events, as_of: int) -> Any:
     return counted(pa.Table.from_batches(batches))
 
 
+def everything(root: Path) -> Any:
+    """Return all rows of the database, and the bytes of each blob."""
+    with sqlite3.connect(root / "consensus.db") as base:
+        rows = [*base.iterdump()]
+    base.close()
+    return rows, {file: file.read_bytes() for file in root.rglob("blob/**/*") if file.is_file()}
+
+
 def test_two_steps_erase_what_the_filter_means_and_nothing_else(
     spark: SparkSession, events: Events, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,8 +58,10 @@ def test_two_steps_erase_what_the_filter_means_and_nothing_else(
     gone = sum(erases(dict(zip(_columns(events), row, strict=True))) for row in counts)
     assert 0 < gone < len(counts) / 2
 
+    before = everything(tmp_path)
     code, plan = run(events, capsys, "erase", NAME, "--where", WHERE)
     assert (code, plan["rows"]) == (0, gone)
+    assert everything(tmp_path) == before, "the first step only says what would go"
     assert machine.load(NAME).erasing is None
 
     wrong = ("--confirm", "00000000", "--reason", "article 17")

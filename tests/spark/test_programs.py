@@ -59,6 +59,21 @@ PROGRAMS = [
     "monotonically_increasing_id() > 5",
     "sum(id) over () > 5",
     ":parameter = 1",
+    "? = id",
+    "@@spark.sql.session.timeZone = carrier",
+    "system.session.timeZone = carrier",
+    "id = session.v",
+    "id = v",
+    "id = system.session.v",
+    "id in (select v from victim)",
+    "id = (with c as (select 1 v) select v from c)",
+    "exists (with c as (table victim) select * from c)",
+    "id in (table victim)",
+    "id in (values (1))",
+    "id in (from victim select id)",
+    "id = (select max(id) from range(9))",
+    "victim.id = 1",
+    "global_temp.victim.id = 1",
     "from_xml('<a/>', 'b int', map('rowValidationXSDPath', '/etc/passwd')).b = id",
     "schema_of_xml('<a/>', map('rowValidationXSDPath', '/etc/passwd')) = 'x'",
     "from_avro(raw, '{\"type\":\"int\"}', map('avroSchemaUrl', 'file:///etc/passwd')) = 1",
@@ -139,8 +154,10 @@ def callable_by_filters(spark: SparkSession) -> Iterator[None]:
     spark.range(3).createOrReplaceTempView("victim")
     spark.udf.register("theirs", lambda x: x + 1, "long")
     spark.sql("create or replace temporary function plus_one(x long) returns long return x + 1")
+    spark.sql("declare or replace variable v long default 7")
     yield
     spark.catalog.dropTempView("victim")
+    spark.sql("drop temporary variable if exists v")
     for name in ("theirs", "plus_one"):
         spark.sql(f"drop temporary function if exists {name}")
 
@@ -206,6 +223,16 @@ def test_what_a_reader_used_is_not_run_by_the_operator(
     assert len(used) == len(report.unusable) == 1
     assert report.summaries == ()
     assert Machine(events.stores).load(NAME).rollout == events.state.rollout
+
+
+def test_a_filter_of_a_million_literals_is_refused_before_spark_parses_it(
+    spark: SparkSession, unchanged: Events
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(InvalidRequest, match="it is too long") as refused:
+        admitted(spark, unchanged.state.relation, "id in (" + "1234567, " * 10**6 + "0)")
+    assert time.monotonic() - began < 1
+    assert len(str(refused.value)) < 5000
 
 
 @pytest.mark.parametrize("where", BROKEN)

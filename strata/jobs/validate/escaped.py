@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from strata.errors import Corrupt
+from strata.errors import Corrupt, bounded
 from strata.model.shown import visible
 
+TEXT_MAX: Final = 20_000  # characters of one text; the shard of verdicts has all of it
 _LIVE: Final = str.maketrans({"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 
 
@@ -27,7 +28,7 @@ def text(value: str) -> str:
     >>> text("<img src=x onerror='go()'> & \u202e")
     '&lt;img src=x onerror=&#x27;go()&#x27;&gt; &amp; \\u202e'
     """
-    return escape(visible(value), quote=True)
+    return escape(visible(bounded(value, TEXT_MAX)), quote=True)
 
 
 def frame(table: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,8 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from strata.errors import bounded
+from strata.jobs.validate.escaped import TEXT_MAX
 from strata.model.shown import visible
 
 STYLE: Final = (Path(__file__).parent / "pages.css").read_text("utf-8")
@@ -166,7 +168,7 @@ def _only_failed(main: Element) -> None:
 
 def say(parent: Element, value: object) -> None:
     """Append a text; text that the tables have already escaped is not escaped twice."""
-    text = visible(unescape(str(value)), lines=True)
+    text = visible(bounded(unescape(str(value)), 2 * TEXT_MAX), lines=True)
     if len(parent):
         parent[-1].tail = (parent[-1].tail or "") + text
     else:

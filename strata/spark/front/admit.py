@@ -28,6 +28,7 @@ from strata.spark.front.growth import check_growth
 from strata.spark.front.tree import analysed_filter, empty_frame, filtered
 
 CURE: Final = "give one condition on the shard's columns, in functions of Spark"
+CHARS_MAX: Final = 2**18  # of a filter; each node is walked, and named to Spark
 DEPTH_MAX: Final = 400  # of a parsed filter; walking a deeper one would overflow the stack
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions."
 # The unresolved nodes that name columns, functions of Spark and their arguments.
@@ -115,6 +116,8 @@ def check_parsed(spark: SparkSession, where: str) -> JavaObject:
 
     Raises: InvalidRequest, naming the part.
     """
+    if len(where) > CHARS_MAX:
+        raise _refused("it is too long", where, f"{len(where):,} of {CHARS_MAX:,} characters")
     parser = spark._jsparkSession.sessionState().sqlParser()
     try:
         tree = parser.parseExpression(where)
@@ -169,7 +172,7 @@ def _check_meaning(spark: SparkSession, node: JavaObject, where: str) -> None:
     short = str(node.getClass().getSimpleName())
     if _is_a(spark, node, "PlanExpression"):
         raise _refused("it asks another relation", where, short)
-    if short in _OF_SESSIONS:
+    if short in _OF_SESSIONS or short == "VariableReference":
         raise _refused("its answer depends on who asks, and where", where, str(node.sql())[:80])
     if _is_a(spark, node, "UserDefinedExpression"):
         raise _refused(

@@ -43,6 +43,7 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ("apply", ["apply", "--check"], ["apply", "--yes"]),
     ("compact", ["compact", "s", "--plan", "--full"], ["compact", "s", "--full"]),
     ("compact", ["compact", "s", "--dry-run", "--full"], ["compact", "s", "--full"]),
+    ("advise", ["advise", "s", "--where", "id = 2"], []),  # in earnest: tests/unit/advise
     ("publish", ["publish", "s"], []),  # in earnest it needs a library: tests/unit/publish
     ("backups", ["backups", BACKUP], ["backups", BACKUP, "--drop", "{1}"]),
     ("erase", [], []),  # needs Spark: tests/spark/test_erase_command.py

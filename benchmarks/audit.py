@@ -41,8 +41,9 @@ NAME = "audited"
 SPEC = {
     "name": NAME,
     "columns": [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}],
-    "key": ["id"], "rollout": {"mode": "soft"},
-}  # fmt: skip
+    "key": ["id"],
+    "rollout": {"mode": "soft"},
+}
 
 
 @dataclass
@@ -103,9 +104,13 @@ def audit(stores: Stores, filter: Filter, share: int, run: str) -> tuple[Validat
 
     began = time.process_time()
     report = validate_shard(
-        stores, NAME, [Check("high", filter)], judge, serial,
+        stores,
+        NAME,
+        [Check("high", filter)],
+        judge,
+        serial,
         Scope(run, share, check_format=False),
-    )  # fmt: skip
+    )
     return report, time.process_time() - began
 
 

@@ -63,8 +63,12 @@ class Bomb:
 def packed(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that packs what is written to it, as its suffix says."""
     openers: dict[str, Callable[..., Any]] = {
-        ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _zstd, ".lz4": _lz4,
-    }  # fmt: skip
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": _zstd,
+        ".lz4": _lz4,
+    }
     with openers.get(path.suffix, open)(path, "wb") as file:
         yield file
 
@@ -164,7 +168,7 @@ BOMBS: Final = (
     Bomb("jsonl-deep.gz", ".jsonl.gz", "jsonl", nested(b"[", b"]"), "rejected"),
     Bomb("jsonl-deep-objects.gz", ".jsonl.gz", "jsonl", nested(b'{"a":', b"}"), "rejected"),
     Bomb("jsonl-many-deep.gz", ".jsonl.gz", "jsonl", many_nested, "rejected"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,10 +64,16 @@ def _append(
 ) -> None:
     blob, prefix = machine.stores.blob, part_prefix(spec.name)
     parts = write_parts(
-        blob, prefix, [sort_updates(rows, relation)], relation, layout="structured",
-        description=Description(number, number + 1, MIN_TIME), part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes, stats_spec=spec.stats,
-    )  # fmt: skip
+        blob,
+        prefix,
+        [sort_updates(rows, relation)],
+        relation,
+        layout="structured",
+        description=Description(number, number + 1, MIN_TIME),
+        part_bytes=spec.part_bytes,
+        row_group_bytes=spec.row_group_bytes,
+        stats_spec=spec.stats,
+    )
     batch = write_batch(blob, spec.name, parts, number, number + 1, MIN_TIME)
     machine.append(spec.name, token=str(number), lower=number, upper=number + 1, batch=batch)
 

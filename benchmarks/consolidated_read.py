@@ -47,14 +47,17 @@ from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 
-SPEC = parse_spec({
-    "name": "rows",
-    "columns": [
-        {"name": "id", "type": "int64"}, {"name": "host", "type": "string"},
-        {"name": "value", "type": "float64"},
-    ],
-    "key": ["id"],
-})  # fmt: skip
+SPEC = parse_spec(
+    {
+        "name": "rows",
+        "columns": [
+            {"name": "id", "type": "int64"},
+            {"name": "host", "type": "string"},
+            {"name": "value", "type": "float64"},
+        ],
+        "key": ["id"],
+    }
+)
 TAKEN_BACK = 0.4  # of the rows of the batch before
 
 
@@ -64,10 +67,15 @@ def updates(number: int, rows: int, before: pa.Table | None) -> pa.Table:
     ids = random.integers(0, 4 * rows, rows)
     hosts = pa.array([f"host{n:03d}" for n in range(200)])
     ones = np.ones(rows, np.int64)
-    new = pa.table({
-        "1": pa.array(ids), "2": hosts.take(pa.array(random.integers(0, 200, rows))),
-        "3": pa.array(random.random(rows)), T: pa.array(number * ones), D: pa.array(ones),
-    })  # fmt: skip
+    new = pa.table(
+        {
+            "1": pa.array(ids),
+            "2": hosts.take(pa.array(random.integers(0, 200, rows))),
+            "3": pa.array(random.random(rows)),
+            T: pa.array(number * ones),
+            D: pa.array(ones),
+        }
+    )
     if before is None:
         return new
     kept = before.filter(pa.array(before[D].to_numpy() > 0))
@@ -85,10 +93,16 @@ def build(stores: Stores, batches: int, rows: int) -> None:
         before = updates(number, rows, before)
         run = consolidate(sort_updates(before, state.relation), state.relation)
         parts = write_parts(
-            stores.blob, keys.part_prefix("rows"), [run], state.relation,
-            layout="structured", description=Description(number, number + 1, MIN_TIME),
-            part_bytes=4 << 20, row_group_bytes=1 << 20, stats_spec=SPEC.stats,
-        )  # fmt: skip
+            stores.blob,
+            keys.part_prefix("rows"),
+            [run],
+            state.relation,
+            layout="structured",
+            description=Description(number, number + 1, MIN_TIME),
+            part_bytes=4 << 20,
+            row_group_bytes=1 << 20,
+            stats_spec=SPEC.stats,
+        )
         batch = write_batch(stores.blob, "rows", parts, number, number + 1, MIN_TIME)
         Machine(stores).append(
             "rows", token=str(number), lower=number, upper=number + 1, batch=batch
@@ -125,8 +139,9 @@ def compare(title: str, stores: Stores, state: State, plan: ReadPlan, rounds: in
     stored = sum(ref.rows for ref in plan.fetched)
     print(f"{title}: {stored:,} updates in {plan.parts_fetched} parts, {len(plan.runs)} runs")
     for full, figures in found.items():
-        cpu, first = (statistics.median(f) for f in zip(*((f.cpu, f.first) for f in figures[1:]),
-                                                        strict=True))  # fmt: skip
+        cpu, first = (
+            statistics.median(f) for f in zip(*((f.cpu, f.first) for f in figures[1:]), strict=True)
+        )
         held = max(f.held for f in figures[1:]) / 2**20
         name = "consolidated" if full else "plain"
         print(
@@ -184,9 +199,7 @@ def in_spark(frame: Any) -> InSpark:
     worker, jvm = peaks()
     first_cpu, first_wall = cpu_seconds(), time.monotonic()
     frame.limit(1).collect()
-    return InSpark(
-        cpu, wall, cpu_seconds() - first_cpu, time.monotonic() - first_wall, worker, jvm
-    )  # fmt: skip
+    return InSpark(cpu, wall, cpu_seconds() - first_cpu, time.monotonic() - first_wall, worker, jvm)
 
 
 def print_in_spark(title: str, rows: int, taken: list[InSpark]) -> None:
@@ -198,8 +211,9 @@ def print_in_spark(title: str, rows: int, taken: list[InSpark]) -> None:
     worker, jvm = (max(getattr(one, n) for one in taken) / 2**20 for n in ("worker", "jvm"))
     print(
         f"{title:30} {rows:>10,} rows  CPU {cpu:6.2f} s ({wall:.1f})  first row {first_cpu:6.2f} s"
-        f" ({first_wall:.1f})  worker {worker:5.0f} MiB  JVM {jvm:5.0f} MiB", flush=True
-    )  # fmt: skip
+        f" ({first_wall:.1f})  worker {worker:5.0f} MiB  JVM {jvm:5.0f} MiB",
+        flush=True,
+    )
 
 
 def below() -> Iterator[psutil.Process]:

@@ -32,9 +32,17 @@ from tests.unit.format.rowcodec.proto import Row, encode_row
 TWIN_ROWS = 4_096  # the twin is slow: it gets fewer rows, its time is per row
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 TYPES = (
-    "int64", "string", "float64", "timestamptz", "int32", "numeric(10,2)", "date", "bool",
-    "jsonb", "int16",
-)  # fmt: skip
+    "int64",
+    "string",
+    "float64",
+    "timestamptz",
+    "int32",
+    "numeric(10,2)",
+    "date",
+    "bool",
+    "jsonb",
+    "int16",
+)
 RELATION = Relation(
     0, tuple(Column(i, f"c{i}", parse_type(t)) for i, t in enumerate(TYPES, 1)), (1, 2), ()
 )

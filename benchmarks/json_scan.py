@@ -56,13 +56,17 @@ def shapes(rows: int) -> list[tuple[str, pa.Array]]:
     """Return texts that are regular, of mixed kinds and missing keys, and hard to read."""
     rng = random.Random(2)
     mixed = [
-        orjson.dumps({
-            key: rng.choice([rng.randint(-99, 99), rng.random(), f"v{rng.randint(0, 999)}", None])
-            for key in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
-            if rng.random() < 0.7
-        }).decode()
+        orjson.dumps(
+            {
+                key: rng.choice(
+                    [rng.randint(-99, 99), rng.random(), f"v{rng.randint(0, 999)}", None]
+                )
+                for key in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
+                if rng.random() < 0.7
+            }
+        ).decode()
         for _ in range(rows)
-    ]  # fmt: skip
+    ]
     hard = [
         f'{{"t\\u0065xt": "\\u00e4\\n{rng.randint(0, 999)}", "größe": {rng.random() * 1e-9!r},'
         f' "big": {rng.getrandbits(62)}, "list": [1.5, {{"x": "é"}}, []]}}'

@@ -145,12 +145,16 @@ def append(work: Work, name: str, turn: int) -> None:
         upper, generation = lower + BATCH_MS, state.generation
         table = changes(state, lower)
         parts = write_parts(
-            work.stores.blob, keys.part_prefix(name, generation),
-            [consolidate(sort_updates(table, state.relation), state.relation)], state.relation,
-            layout=state.spec.write_format, description=Description(lower, upper, MIN_TIME),
-            part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
+            work.stores.blob,
+            keys.part_prefix(name, generation),
+            [consolidate(sort_updates(table, state.relation), state.relation)],
+            state.relation,
+            layout=state.spec.write_format,
+            description=Description(lower, upper, MIN_TIME),
+            part_bytes=state.spec.part_bytes,
+            row_group_bytes=state.spec.row_group_bytes,
             stats_spec=state.spec.stats,
-        )  # fmt: skip
+        )
         batch = write_batch(work.stores.blob, name, parts, lower, upper, MIN_TIME, generation)
         token = f"w{work.number}-{turn}-{lower}"
         work.machine.append(name, token=token, lower=lower, upper=upper, batch=batch)

@@ -116,10 +116,16 @@ def shard(chunks: list[pa.Table], layout: str, spec=SPEC) -> tuple[Stores, int]:
     """Return a shard of one batch whose parts have no statistics, and its size."""
     stores = empty()
     parts = write_parts(
-        stores.blob, keys.part_prefix("bench"), chunks, RELATION, layout=layout,
-        description=Description(0, 100, MIN_TIME), part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes, stats_spec=spec.stats,
-    )  # fmt: skip
+        stores.blob,
+        keys.part_prefix("bench"),
+        chunks,
+        RELATION,
+        layout=layout,
+        description=Description(0, 100, MIN_TIME),
+        part_bytes=spec.part_bytes,
+        row_group_bytes=spec.row_group_bytes,
+        stats_spec=spec.stats,
+    )
     if layout != "structured":
         parts = [
             WrittenPart(replace(p.ref, stats_version=None, stats_bytes=0), None) for p in parts

@@ -69,16 +69,26 @@ from strata.updates.order import sort_updates
 SINCE, LAST = 900, 1000
 MEMORY = 1024 * 1024 * 1024
 WRITER = {
-    "compression": "zstd", "compression_level": 1, "use_dictionary": ["5", "6", "t", "d"],
-}  # fmt: skip
+    "compression": "zstd",
+    "compression_level": 1,
+    "use_dictionary": ["5", "6", "t", "d"],
+}
 COLUMNS = {
-    "id": "int64", "hex": "string", "amount": "float64", "at": "timestamp", "status": "string",
+    "id": "int64",
+    "hex": "string",
+    "amount": "float64",
+    "at": "timestamp",
+    "status": "string",
     "count": "int32",
-}  # fmt: skip
+}
 MIXED = {
-    "id": "int64", "url": "string", "tags": "list<int32>", "amount": "float64", "at": "timestamp",
+    "id": "int64",
+    "url": "string",
+    "tags": "list<int32>",
+    "amount": "float64",
+    "at": "timestamp",
     "count": "int32",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -179,11 +189,17 @@ def build(folder: Path, rows: int, runs: int, mixed: bool = False) -> Bench:
     for run in range(runs):
         mine = sort_updates(whole.filter(pa.array(owner == run)), relation)
         written = write_parts(
-            stores.blob, part_prefix("bench"), [consolidate(mine, relation)], relation,
-            layout="structured", description=Description(0, LAST, MIN_TIME),
-            part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
-            stats_spec=state.spec.stats, run=run,
-        )  # fmt: skip
+            stores.blob,
+            part_prefix("bench"),
+            [consolidate(mine, relation)],
+            relation,
+            layout="structured",
+            description=Description(0, LAST, MIN_TIME),
+            part_bytes=state.spec.part_bytes,
+            row_group_bytes=state.spec.row_group_bytes,
+            stats_spec=state.spec.stats,
+            run=run,
+        )
         parts += written
         files.append([blob / part.ref.key for part in written])
     batch = write_batch(stores.blob, "bench", parts, 0, LAST, MIN_TIME)
@@ -312,12 +328,15 @@ def session() -> SparkSession:
     """Return Spark on two cores, begun at the first call; its workers run this Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options: dict[str, bool | float | int | str | None] = {
-        "spark.ui.enabled": "false", "spark.driver.memory": "4g", "spark.sql.shuffle.partitions": 2,
-        "spark.sql.parquet.compression.codec": "zstd", "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.log.level": "ERROR",
         "spark.sql.parquet.enableVectorizedReader": "true",
         "spark.python.daemon.module": "strata.spark.daemon",  # as strata's own sessions have it
         **{f"spark.executorEnv.{name}": value for name, value in WORKERS.items()},
-    }  # fmt: skip
+    }
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
 
 
@@ -339,8 +358,12 @@ def duck(bench: Bench) -> Found:
 
 
 CONTENDERS: dict[str, Callable[[Bench], Found]] = {
-    "floor": floor, "rewrite": rewrite, "kernel": kernel, "engine": engine, "duckdb": duck,
-}  # fmt: skip
+    "floor": floor,
+    "rewrite": rewrite,
+    "kernel": kernel,
+    "engine": engine,
+    "duckdb": duck,
+}
 IN_SPARK = {"job": job, "spark": plain_spark}
 
 

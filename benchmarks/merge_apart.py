@@ -73,11 +73,17 @@ def build(folder: Path, rows: int, runs: int, apart: float) -> Bench:
     parts, files = [], []
     for run in range(runs):
         written = write_parts(
-            stores.blob, part_prefix("bench"), [whole.filter(pa.array(owner == run))], relation,
-            layout="structured", description=Description(0, LAST, MIN_TIME),
-            part_bytes=PART_BYTES, row_group_bytes=state.spec.row_group_bytes,
-            stats_spec=state.spec.stats, run=run,
-        )  # fmt: skip
+            stores.blob,
+            part_prefix("bench"),
+            [whole.filter(pa.array(owner == run))],
+            relation,
+            layout="structured",
+            description=Description(0, LAST, MIN_TIME),
+            part_bytes=PART_BYTES,
+            row_group_bytes=state.spec.row_group_bytes,
+            stats_spec=state.spec.stats,
+            run=run,
+        )
         parts += written
         files.append([blob / part.ref.key for part in written])
     batch = write_batch(stores.blob, "bench", parts, 0, LAST, MIN_TIME)

@@ -57,10 +57,14 @@ def rows(relation: Relation, keys: object, payload: list[bytes], t: int, d: int)
     """Return updates of the given keys and payloads."""
     count = len(payload)
     return pa.Table.from_arrays(
-        [pa.array(keys, pa.int64()), pa.array(payload, pa.binary()),
-         pa.array(np.full(count, t), pa.int64()), pa.array(np.full(count, d), pa.int64())],
+        [
+            pa.array(keys, pa.int64()),
+            pa.array(payload, pa.binary()),
+            pa.array(np.full(count, t), pa.int64()),
+            pa.array(np.full(count, d), pa.int64()),
+        ],
         schema=updates_schema(relation),
-    )  # fmt: skip
+    )
 
 
 def random_run(relation: Relation, seed: int, count: int, size: int, t: int) -> Chunks:
@@ -118,8 +122,9 @@ def cancelling(relation: Relation, gib: float) -> list[Chunks]:
 
     def signed(number: int, diff: int) -> Chunks:
         for table in random_run(relation, number, count, 150, 0):
-            yield table.set_column(3, table.schema.field(3), pa.array(
-                np.full(table.num_rows, diff), pa.int64()))  # fmt: skip
+            yield table.set_column(
+                3, table.schema.field(3), pa.array(np.full(table.num_rows, diff), pa.int64())
+            )
 
     return [signed(n % 4, -1 if n < 4 else 1) for n in range(8)]
 
@@ -143,9 +148,13 @@ def repeating(relation: Relation, gib: float) -> list[Chunks]:
 
 
 CASES: dict[str, Callable[[Relation, float], list[Chunks]]] = {
-    "large": large, "runs": runs, "rows": huge_rows, "among": among,
-    "cancel": cancelling, "repeat": repeating,
-}  # fmt: skip
+    "large": large,
+    "runs": runs,
+    "rows": huge_rows,
+    "among": among,
+    "cancel": cancelling,
+    "repeat": repeating,
+}
 
 
 def settings_of(folder: Path) -> StoreSettings:
@@ -158,19 +167,34 @@ def build(folder: Path, case: str, gib: float) -> None:
     stores = open_stores(settings_of(folder))
     columns = [{"name": "id", "type": "int64"}, {"name": "payload", "type": "bytes"}]
     part_bytes = 32 * MIB
-    state = Machine(stores).create(parse_spec({
-        "name": "bench", "columns": columns, "key": ["id"], "write_format": "structured",
-        "part_bytes": part_bytes, "row_group_bytes": 8 * MIB,
-    }))  # fmt: skip
+    state = Machine(stores).create(
+        parse_spec(
+            {
+                "name": "bench",
+                "columns": columns,
+                "key": ["id"],
+                "write_format": "structured",
+                "part_bytes": part_bytes,
+                "row_group_bytes": 8 * MIB,
+            }
+        )
+    )
     parts = [
         part
         for run, chunks in enumerate(CASES[case](state.relation, gib))
         for part in write_parts(
-            stores.blob, part_prefix("bench"), chunks, state.relation,
-            layout="structured", description=Description(0, LAST, MIN_TIME),
-            part_bytes=part_bytes, row_group_bytes=8 * MIB, stats_spec=state.spec.stats, run=run,
+            stores.blob,
+            part_prefix("bench"),
+            chunks,
+            state.relation,
+            layout="structured",
+            description=Description(0, LAST, MIN_TIME),
+            part_bytes=part_bytes,
+            row_group_bytes=8 * MIB,
+            stats_spec=state.spec.stats,
+            run=run,
         )
-    ]  # fmt: skip
+    ]
     batch = write_batch(stores.blob, "bench", parts, 0, LAST, MIN_TIME)
     Machine(stores).append("bench", token="bench", lower=0, upper=LAST, batch=batch)
 

@@ -149,9 +149,14 @@ def by_polars(bench: Bench) -> Found:
 
 
 CONTENDERS: dict[str, Callable[[Bench], Found]] = {
-    "floor": floor, "kernel": kernel, "sort_indices": ours_with(by_sort_indices),
-    "scan": ours_with(by_scan), "duckdb": duck, "datafusion": by_datafusion, "polars": by_polars,
-}  # fmt: skip
+    "floor": floor,
+    "kernel": kernel,
+    "sort_indices": ours_with(by_sort_indices),
+    "scan": ours_with(by_scan),
+    "duckdb": duck,
+    "datafusion": by_datafusion,
+    "polars": by_polars,
+}
 
 
 def main() -> None:

@@ -37,11 +37,13 @@ from strata.store.keys import BlobKind, parse_key, state_key
 from strata.store.open import Stores, open_stores
 
 SHARD, ROWS, BYTES = "large", 10_000, 128 << 20
-SPEC = parse_spec({
-    "name": SHARD,
-    "columns": [{"name": c.name, "type": str(c.type)} for c in RELATION.columns],
-    "key": ["ts"],
-})  # fmt: skip
+SPEC = parse_spec(
+    {
+        "name": SHARD,
+        "columns": [{"name": c.name, "type": str(c.type)} for c in RELATION.columns],
+        "key": ["ts"],
+    }
+)
 ORDER = (1, 2, 3, 4)
 
 
@@ -54,10 +56,12 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
     keys = [f"shards/{SHARD}/parts/{hashes[40 * i : 40 * i + 40]}.parquet" for i in numbers]
     bounds = [i.to_bytes(9) for i in range(parts + 1)]
     columns = {
-        "key": pa.array(keys), "key_low": pa.array(bounds[:-1]), "key_high": pa.array(bounds[1:]),
+        "key": pa.array(keys),
+        "key_low": pa.array(bounds[:-1]),
+        "key_high": pa.array(bounds[1:]),
         "stats_version": pa.array(np.ones(parts, np.int32)),
         "stats_bytes": pa.array(np.full(parts, 900, np.int64)),
-    }  # fmt: skip
+    }
     for name, values in columns.items():
         at = table.schema.get_field_index(name)
         table = table.set_column(at, table.schema.field(at), values)
@@ -71,8 +75,12 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
 def exact(column: pa.StructArray) -> pa.StructArray:
     """Return the column with its bounds said to be exact, as collected ones say."""
     names, values = [f.name for f in column.type], column.flatten()
-    flags = (("low", "low_exact"), ("high", "high_exact"), ("num_low", "num_exact"),
-             ("str_low", "str_exact"))  # fmt: skip
+    flags = (
+        ("low", "low_exact"),
+        ("high", "high_exact"),
+        ("num_low", "num_exact"),
+        ("str_low", "str_exact"),
+    )
     for low, flag in flags:
         if low in names:
             names.append(flag)

@@ -117,12 +117,20 @@ def state_of(manifests: list[dict[str, Any]]) -> State:
     """Return the state of a shard with one batch for each manifest; their unions are unknown."""
     batches = [
         Batch(
-            n, n + 1, MIN_TIME, m["parts"] * ROWS, m["parts"] * BYTES, m["parts"],
-            (RunSummary(m["parts"], m["parts"] * ROWS, m["parts"] * BYTES, ORDER),), m["manifest"],
-            (("structured", m["parts"]),), m["parts"], 900 * m["parts"],
+            n,
+            n + 1,
+            MIN_TIME,
+            m["parts"] * ROWS,
+            m["parts"] * BYTES,
+            m["parts"],
+            (RunSummary(m["parts"], m["parts"] * ROWS, m["parts"] * BYTES, ORDER),),
+            m["manifest"],
+            (("structured", m["parts"]),),
+            m["parts"],
+            900 * m["parts"],
         )
         for n, m in enumerate(manifests)
-    ]  # fmt: skip
+    ]
     slots = tuple(SpineBatch(n, n + 1, MIN_TIME, (batch,)) for n, batch in enumerate(batches))
     state = State(1, 1, SPEC, (RELATION,), since=0, upper=len(batches), spine=Spine(slots))
     return replace(state, rollout=Rollout(mode="on"))
@@ -162,10 +170,16 @@ def plan_once(folder: Path) -> dict[str, float]:
     peak = _most_kib()
     pages = sum(StoredManifest(plain.blob, SHARD, b).root(()).table.num_rows for b in state.batches)
     return {
-        "wall": wall, "cpu": cpu, "fetched": plan.parts_fetched, "skipped": plan.parts_skipped,
-        "blobs read": blob.blobs, "MB read": blob.size / 1e6, "rows of roots": pages,
-        "before, MiB": before / 1024, "peak, MiB": peak / 1024,
-    }  # fmt: skip
+        "wall": wall,
+        "cpu": cpu,
+        "fetched": plan.parts_fetched,
+        "skipped": plan.parts_skipped,
+        "blobs read": blob.blobs,
+        "MB read": blob.size / 1e6,
+        "rows of roots": pages,
+        "before, MiB": before / 1024,
+        "peak, MiB": peak / 1024,
+    }
 
 
 def read_all(folder: Path) -> dict[str, float]:

@@ -53,16 +53,24 @@ def manifest_of(parts: int, seed: int) -> pa.Table:
     )
     ones = pa.array(np.arange(parts + 1, dtype=np.int32))
     given = {
-        "key": names, "size_bytes": rng.integers(10**8, 2**27, parts), "rows": stats["rows"],
-        "run": np.zeros(parts, np.int32), "layout": ["both"] * parts,
+        "key": names,
+        "size_bytes": rng.integers(10**8, 2**27, parts),
+        "rows": stats["rows"],
+        "run": np.zeros(parts, np.int32),
+        "layout": ["both"] * parts,
         "relation_version": np.zeros(parts, np.int32),
         "order": pa.ListArray.from_arrays(ones, pa.array(np.ones(parts, np.int32))),
-        "t_low": np.zeros(parts, np.int64), "t_high": np.ones(parts, np.int64),
-        "diffs_sum": stats["rows"], "digest": first.astype(np.uint64),
-        "retractions": np.zeros(parts, bool), "key_low": _binary(first),
-        "key_high": _binary(first + 1), "splits": pa.ListArray.from_arrays(ones, split),
-        "stats_version": np.ones(parts, np.int32), "stats_bytes": np.full(parts, 700),
-    }  # fmt: skip
+        "t_low": np.zeros(parts, np.int64),
+        "t_high": np.ones(parts, np.int64),
+        "diffs_sum": stats["rows"],
+        "digest": first.astype(np.uint64),
+        "retractions": np.zeros(parts, bool),
+        "key_low": _binary(first),
+        "key_high": _binary(first + 1),
+        "splits": pa.ListArray.from_arrays(ones, split),
+        "stats_version": np.ones(parts, np.int32),
+        "stats_bytes": np.full(parts, 700),
+    }
     fixed = [pa.chunked_array([pa.array(_one(given[f.name]))]).cast(f.type) for f in SCHEMA]
     table = pa.table(fixed, schema=SCHEMA)
     for name in stats.column_names[1:]:
@@ -132,10 +140,14 @@ def plan_once(folder: Path) -> dict[str, float]:
     plan = plan_read(stores, state, filter=filter, mode="on")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
-        "wall": wall, "cpu": cpu, "fetched": plan.parts_fetched, "skipped": plan.parts_skipped,
-        "stored_mb": sum(m["size"] for m in known) / 1e6, "before_mib": before / 1024,
+        "wall": wall,
+        "cpu": cpu,
+        "fetched": plan.parts_fetched,
+        "skipped": plan.parts_skipped,
+        "stored_mb": sum(m["size"] for m in known) / 1e6,
+        "before_mib": before / 1024,
         "peak_mib": _most_kib() / 1024,
-    }  # fmt: skip
+    }
 
 
 def _most_kib() -> int:

@@ -50,21 +50,26 @@ def statistics_of(parts: int, seed: int = 7) -> pa.Table:
     size = rng.integers(0, 10**6, parts).astype(np.int32)
     lengths = {"shortest": zeros + 1, "longest": zeros + 5}
     inside = {"count": 3 * rows, "nulls": zeros}
-    return pa.table({
-        "rows": rows,
-        "s.1": _struct(nulls=zeros, low=pa.array(ts).cast(timestamp),
-                       high=pa.array(ts + DAY_US).cast(timestamp)),
-        "s.2": _struct(nulls=zeros, nans=zeros, low=amount, high=amount + 5),
-        "s.3": _struct(nulls=zeros),
-        "s.3$": _path(rows, maps=rows),
-        "s.3$.a": _path(rows, numbers=rows, num_low=number, num_high=number + 10),
-        "s.4": _struct(nulls=zeros, low=customer, high=customer),
-        "s.5": _struct(nulls=zeros, **lengths),
-        "s.5/[]": _struct(**inside, low=size, high=size + 50),
-        "s.6": _struct(nulls=zeros, **lengths),
-        "s.6/{k}": _struct(**inside, low=customer, high=customer),
-        "s.6/{v}": _struct(**inside, low=size, high=size + 50),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "rows": rows,
+            "s.1": _struct(
+                nulls=zeros,
+                low=pa.array(ts).cast(timestamp),
+                high=pa.array(ts + DAY_US).cast(timestamp),
+            ),
+            "s.2": _struct(nulls=zeros, nans=zeros, low=amount, high=amount + 5),
+            "s.3": _struct(nulls=zeros),
+            "s.3$": _path(rows, maps=rows),
+            "s.3$.a": _path(rows, numbers=rows, num_low=number, num_high=number + 10),
+            "s.4": _struct(nulls=zeros, low=customer, high=customer),
+            "s.5": _struct(nulls=zeros, **lengths),
+            "s.5/[]": _struct(**inside, low=size, high=size + 50),
+            "s.6": _struct(nulls=zeros, **lengths),
+            "s.6/{k}": _struct(**inside, low=customer, high=customer),
+            "s.6/{v}": _struct(**inside, low=size, high=size + 50),
+        }
+    )
 
 
 def _struct(**fields: object) -> pa.Array:

@@ -106,7 +106,8 @@ FILTERS: Final = (
 )  # fmt: skip
 # What planning is timed with: plain comparisons of three columns, which all of them can judge.
 TIMED: Final = Asked(
-    "timed", "n > 9000 AND amount < 50 AND name = 'k09500'",
+    "timed",
+    "n > 9000 AND amount < 50 AND name = 'k09500'",
     "n > 9000 and amount < 50 and name = 'k09500'",
     lambda a, b: (b["n"] > 9000) & (a["amount"] < 50) & _inside("name", "k09500")(a, b),
-)  # fmt: skip
+)

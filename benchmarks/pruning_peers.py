@@ -78,8 +78,9 @@ def expressions() -> dict[str, Expr]:
     return {
         "n > c": above,
         "n = c": _is("equal_to", N, _n(5000)),
-        "between": _is("and", _is("greater_than_or_equal", N, _n(100)),
-                       _is("less_than_or_equal", N, _n(200))),
+        "between": _is(
+            "and", _is("greater_than_or_equal", N, _n(100)), _is("less_than_or_equal", N, _n(200))
+        ),
         "in": _is("in", N, _n(7), _n(5000)),
         "not": _is("not", _is("greater_than", N, _n(100))),
         "n + c": _is("greater_than", _long("add", N, _n(10)), _n(9950)),
@@ -101,10 +102,13 @@ def expressions() -> dict[str, Expr]:
         "case": _is("greater_than", chosen, _d(50.0)),
         "coalesce": _is("greater_than", _long("coalesce", N, _n(0)), _n(9900)),
         "two columns": _is("greater_than", Call("cast", (N,), "double"), scaled),
-        TIMED.name: _is("and", _is("greater_than", N, _n(9000)),
-                        _is("less_than", AMOUNT, _d(50.0)),
-                        _is("equal_to", NAME, _text("k09500"))),
-    }  # fmt: skip
+        TIMED.name: _is(
+            "and",
+            _is("greater_than", N, _n(9000)),
+            _is("less_than", AMOUNT, _d(50.0)),
+            _is("equal_to", NAME, _text("k09500")),
+        ),
+    }
 
 
 def statistics_of(files: int) -> pa.Table:

@@ -32,22 +32,39 @@ def delta(files: int, folder: Path) -> tuple[Count, Callable[[], object]]:
     log.mkdir(parents=True)
     lines = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {
-            "id": "peers", "format": {"provider": "parquet", "options": {}}, "createdTime": 0,
-            "schemaString": json.dumps({"type": "struct", "fields": fields}),
-            "partitionColumns": [], "configuration": {},
-        }},
-    ]  # fmt: skip
+        {
+            "metaData": {
+                "id": "peers",
+                "format": {"provider": "parquet", "options": {}},
+                "createdTime": 0,
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "partitionColumns": [],
+                "configuration": {},
+            }
+        },
+    ]
     for i in range(files):
         ends = [{name: _delta_value(side[name][i]) for name in types} for side in (low, high)]
         for end, side in zip(ends, (low, high), strict=True):
             end["ts"] = f"{np.datetime64(int(side['ts'][i]), 'us').astype('M8[ms]')}Z"
-        stats = {"numRecords": 100, "minValues": ends[0], "maxValues": ends[1],
-                 "nullCount": dict.fromkeys(types, 0)}  # fmt: skip
-        lines.append({"add": {
-            "path": f"p{i}.parquet", "partitionValues": {}, "size": 1000, "modificationTime": 0,
-            "dataChange": True, "stats": json.dumps(stats),
-        }})  # fmt: skip
+        stats = {
+            "numRecords": 100,
+            "minValues": ends[0],
+            "maxValues": ends[1],
+            "nullCount": dict.fromkeys(types, 0),
+        }
+        lines.append(
+            {
+                "add": {
+                    "path": f"p{i}.parquet",
+                    "partitionValues": {},
+                    "size": 1000,
+                    "modificationTime": 0,
+                    "dataChange": True,
+                    "stats": json.dumps(stats),
+                }
+            }
+        )
     (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
     builder = QueryBuilder().register("t", DeltaTable(str(folder)))
 

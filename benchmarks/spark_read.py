@@ -43,9 +43,16 @@ SPAN: Final = 100 * 86_400_000_000  # microseconds from the first event to the l
 START: Final = 1_356_998_400_000_000
 LAST: Final = "at >= timestamp'2013-04-10 00:00:00'"  # the last of 100 days
 COLUMNS: Final = {
-    "at": "timestamptz", "host": "string", "value": "float64", "count": "int64", "level": "int32",
-    "price": "numeric(12,2)", "day": "date", "flag": "bool", "note": "string",
-}  # fmt: skip
+    "at": "timestamptz",
+    "host": "string",
+    "value": "float64",
+    "count": "int64",
+    "level": "int32",
+    "price": "numeric(12,2)",
+    "day": "date",
+    "flag": "bool",
+    "note": "string",
+}
 
 
 def updates(first: int, rows: int, total: int) -> pa.Table:
@@ -81,11 +88,16 @@ def build(settings: Settings, parts: int, rows: int) -> None:
     written = []
     for number in range(parts):
         written += write_parts(
-            stores.blob, keys.part_prefix(NAME),
-            [updates(number * rows, rows, parts * rows)], state.relation,
-            layout="structured", description=Description(0, 1, MIN_TIME), part_bytes=1 << 30,
-            row_group_bytes=1 << 20, stats_spec=spec.stats,
-        )  # fmt: skip
+            stores.blob,
+            keys.part_prefix(NAME),
+            [updates(number * rows, rows, parts * rows)],
+            state.relation,
+            layout="structured",
+            description=Description(0, 1, MIN_TIME),
+            part_bytes=1 << 30,
+            row_group_bytes=1 << 20,
+            stats_spec=spec.stats,
+        )
     batch = write_batch(stores.blob, NAME, written, MIN_TIME, 1, MIN_TIME)
     Machine(stores).append(NAME, token="bench", lower=0, upper=1, batch=batch)
     on = partial(standing, mode="on", percent=0)

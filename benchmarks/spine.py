@@ -129,9 +129,14 @@ class Simulation:
     def point(self, runs_highest: int) -> Point:
         """Return the figures of now."""
         return Point(
-            self.appends, self.updates, self.written, self.runs(), runs_highest,
-            len(self.spine.slots), max(self._writes.values(), default=0),
-        )  # fmt: skip
+            self.appends,
+            self.updates,
+            self.written,
+            self.runs(),
+            runs_highest,
+            len(self.spine.slots),
+            max(self._writes.values(), default=0),
+        )
 
     def runs(self) -> int:
         """Return how many runs are live."""
@@ -177,18 +182,28 @@ def chart(found: dict[str, list[Point]]) -> str:
     """Return the drawing: live runs above, write amplification below, theory dashed."""
     bound = max(found.values(), key=lambda points: points[-1].appends)
     theory = [(p.appends, p.bound) for p in bound]
-    runs = [Line(name, [(p.appends, p.runs_highest) for p in points])
-            for name, points in found.items() if name != "late"]  # fmt: skip
-    writes = [Line(name, [(p.appends, p.amplification) for p in points])
-              for name, points in found.items()]  # fmt: skip
+    runs = [
+        Line(name, [(p.appends, p.runs_highest) for p in points])
+        for name, points in found.items()
+        if name != "late"
+    ]
+    writes = [
+        Line(name, [(p.appends, p.amplification) for p in points]) for name, points in found.items()
+    ]
     return draw(
         [
-            Panel("live runs, the highest since the point before", "appends",
-                  [*runs, Line("theory: ⌈log2 N⌉ + 1", [(x, y + 1) for x, y in theory], True)]),
-            Panel("times an update was written, on average", "appends",
-                  [*writes, Line("theory: ⌈log2 N⌉ + 2", [(x, y + 2) for x, y in theory], True)]),
+            Panel(
+                "live runs, the highest since the point before",
+                "appends",
+                [*runs, Line("theory: ⌈log2 N⌉ + 1", [(x, y + 1) for x, y in theory], True)],
+            ),
+            Panel(
+                "times an update was written, on average",
+                "appends",
+                [*writes, Line("theory: ⌈log2 N⌉ + 2", [(x, y + 2) for x, y in theory], True)],
+            ),
         ]
-    )  # fmt: skip
+    )
 
 
 def main() -> None:
@@ -212,8 +227,9 @@ def main() -> None:
             f"{load.name:10} appends {last.appends:>11,}  updates {last.updates:>15,}  "
             f"runs at most {max(p.runs_highest for p in found[load.name]):>5,}  "
             f"written {last.amplification:5.2f} on average, {last.times_written} at most  "
-            f"log2 N {last.bound}  {1e6 * spent / last.appends:.0f} µs an append", flush=True,
-        )  # fmt: skip
+            f"log2 N {last.bound}  {1e6 * spent / last.appends:.0f} µs an append",
+            flush=True,
+        )
         if args.points:
             args.points.write_text(
                 json.dumps({n: [asdict(p) for p in points] for n, points in found.items()})

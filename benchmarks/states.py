@@ -85,11 +85,17 @@ def append(stores: Stores, number: int, shape: Callable[[int], dict[str, Any]], 
                 column = state.relation.by_id[int(field.name)].name
                 arrays.append(pa.array([row[column] for row in rows], field.type))
         parts += write_parts(
-            stores.blob, part_prefix(SHARD), iter([pa.Table.from_arrays(arrays, schema=schema)]),
-            state.relation, layout="structured", run=run,
-            description=Description(number, number + 1, MIN_TIME), part_bytes=1 << 20,
-            row_group_bytes=1 << 20, stats_spec=StatsSpec(),
-        )  # fmt: skip
+            stores.blob,
+            part_prefix(SHARD),
+            iter([pa.Table.from_arrays(arrays, schema=schema)]),
+            state.relation,
+            layout="structured",
+            run=run,
+            description=Description(number, number + 1, MIN_TIME),
+            part_bytes=1 << 20,
+            row_group_bytes=1 << 20,
+            stats_spec=StatsSpec(),
+        )
     batch = write_batch(stores.blob, SHARD, parts, number, number + 1, MIN_TIME)
     began = time.process_time()
     machine.append(SHARD, token=f"{number:032}", lower=number, upper=number + 1, batch=batch)

@@ -107,9 +107,12 @@ def nested_rows(rows: int, rng: random.Random) -> pa.Table:
     packed = pa.array([bytes(40)] * rows, pa.binary(40))
     numeric = pa.StructArray.from_arrays([floats, packed], ["approx", "binary"])
     arrays = [
-        numbers, record, pa.ListArray.from_arrays(starts, items),
-        pa.MapArray.from_arrays(starts, words, items), numeric,
-    ]  # fmt: skip
+        numbers,
+        record,
+        pa.ListArray.from_arrays(starts, items),
+        pa.MapArray.from_arrays(starts, words, items),
+        numeric,
+    ]
     return pa.table(arrays, names=[str(i) for i in range(1, len(arrays) + 1)])
 
 
@@ -118,11 +121,15 @@ def flat_rows(rows: int, rng: random.Random) -> pa.Table:
     numbers = pa.array([rng.randint(0, 10**9) for _ in range(rows)], pa.int64())
     small = pa.array([rng.randint(0, 10**6) for _ in range(rows)], pa.int32())
     arrays = [
-        numbers, small, pa.array([rng.random() for _ in range(rows)]),
-        pa.array([rng.random() < 0.5 for _ in range(rows)]), small.cast(pa.date32()),
-        numbers.cast(pa.timestamp("us", "UTC")), small.cast(pa.decimal128(12, 2)),
+        numbers,
+        small,
+        pa.array([rng.random() for _ in range(rows)]),
+        pa.array([rng.random() < 0.5 for _ in range(rows)]),
+        small.cast(pa.date32()),
+        numbers.cast(pa.timestamp("us", "UTC")),
+        small.cast(pa.decimal128(12, 2)),
         numbers.cast(pa.string()),
-    ]  # fmt: skip
+    ]
     return pa.table(arrays, names=[str(i) for i in range(1, len(TYPES) + 1)])
 
 

@@ -53,10 +53,16 @@ LINEITEM: Final = {
     "l_comment": "string",
 }  # fmt: skip
 ORDERS: Final = {
-    "o_orderkey": "int64", "o_custkey": "int64", "o_orderstatus": "string",
-    "o_totalprice": "decimal(15,2)", "o_orderdate": "date", "o_orderpriority": "string",
-    "o_clerk": "string", "o_shippriority": "int32", "o_comment": "string",
-}  # fmt: skip
+    "o_orderkey": "int64",
+    "o_custkey": "int64",
+    "o_orderstatus": "string",
+    "o_totalprice": "decimal(15,2)",
+    "o_orderdate": "date",
+    "o_orderpriority": "string",
+    "o_clerk": "string",
+    "o_shippriority": "int32",
+    "o_comment": "string",
+}
 SPARK: Final = {"int64": "bigint", "int32": "int"}
 EVENT: Final = 20_000  # a file of changes
 UPDATED, DELETED = 5, 50  # one order in five, and one in fifty
@@ -76,10 +82,18 @@ class Case:
 def generate(root: Path, table: str, kind: str, scale: float, parts: int) -> Path:
     """Let the generator write a table and return its folder."""
     subprocess.run(
-        [str(GENERATOR), kind, "-s", str(scale), f"--tables={table}", f"--parts={parts}",
-         f"--output-dir={root / kind}", "--quiet"],
+        [
+            str(GENERATOR),
+            kind,
+            "-s",
+            str(scale),
+            f"--tables={table}",
+            f"--parts={parts}",
+            f"--output-dir={root / kind}",
+            "--quiet",
+        ],
         check=True,
-    )  # fmt: skip
+    )
     return root / kind / table
 
 
@@ -207,9 +221,13 @@ def write_events(folder: Path, rows: pa.Table, lsn: int) -> int:
             key = {"o_orderkey": row["o_orderkey"]}
             event = {
                 "before": {**dict.fromkeys(row), **key} if op == "d" else None,
-                "after": None if op == "d" else row, "source": source, "transaction": None,
-                "op": op, "ts_ms": 1_700_000_000_100 + lsn, "ts_us": 1_700_000_000_100_000 + lsn,
-            }  # fmt: skip
+                "after": None if op == "d" else row,
+                "source": source,
+                "transaction": None,
+                "op": op,
+                "ts_ms": 1_700_000_000_100 + lsn,
+                "ts_us": 1_700_000_000_100_000 + lsn,
+            }
             lines.append(orjson.dumps({"key": key, "value": event}))
             lsn += 8
         (folder / f"{number:05}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
@@ -226,9 +244,15 @@ def strata(root: Path, spark: Any, case: Case, layout: str) -> None:
     Machine(stores).create(parse_spec(case.spec))
     for number, folder in enumerate(case.batches):
         report = ingest(
-            stores, settings, case.spec["name"], paths=[folder], lower=number, upper=number + 1,
-            write_format=layout, runner=spark_runner(spark),
-        )  # fmt: skip
+            stores,
+            settings,
+            case.spec["name"],
+            paths=[folder],
+            lower=number,
+            upper=number + 1,
+            write_format=layout,
+            runner=spark_runner(spark),
+        )
         counts = report.counts
         assert (counts.rejected, counts.contradictions, counts.repeated) == (0, 0, 0), report
     if len(case.batches) == 1:

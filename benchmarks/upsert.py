@@ -107,10 +107,12 @@ def values(ids: npt.NDArray[np.int64], seed: int) -> list[pa.Array]:
     totals = pa.array(draw.integers(100, 1_000_000, count)).cast(pa.decimal128(21, 2))
     days = (ids // 7_000 % 9_000).astype(np.int32)
     return [
-        pa.array(ids), pa.array(draw.integers(0, 1_000_000, count)),
+        pa.array(ids),
+        pa.array(draw.integers(0, 1_000_000, count)),
         pa.array(WORDS[draw.integers(0, len(WORDS), count)]),
-        totals.cast(pa.decimal128(12, 2)), pa.array(days).cast(pa.date32()),
-    ]  # fmt: skip
+        totals.cast(pa.decimal128(12, 2)),
+        pa.array(days).cast(pa.date32()),
+    ]
 
 
 def settings_of(folder: Path) -> Settings:
@@ -137,11 +139,16 @@ def build(folder: Path, rows: int) -> None:
     def write(number: int) -> list[WrittenPart]:
         edges = [n * rows // SLICES for n in (number, number + 1)]
         return write_parts(
-            stores.blob, part_prefix("orders", 0), chunks(*edges), relation,
-            layout="structured", description=Description(0, 1, MIN_TIME),
-            part_bytes=SPEC.part_bytes, row_group_bytes=SPEC.row_group_bytes,
+            stores.blob,
+            part_prefix("orders", 0),
+            chunks(*edges),
+            relation,
+            layout="structured",
+            description=Description(0, 1, MIN_TIME),
+            part_bytes=SPEC.part_bytes,
+            row_group_bytes=SPEC.row_group_bytes,
             stats_spec=SPEC.stats,
-        )  # fmt: skip
+        )
 
     parts = [part for some in threads(2)(write, range(SLICES)) for part in some]
     batch = write_batch(stores.blob, "orders", parts, 0, 1, MIN_TIME)
@@ -173,18 +180,26 @@ def upsert(folder: Path, shape: str, rows: int, upper: int) -> dict[str, float]:
     stored = sum(batch.size_bytes for batch in before.batches)
     cpu, began = time.process_time(), time.monotonic()
     report = ingest(
-        replace(stores, blob=counting), settings, "orders", paths=[str(path)],
-        lower=upper - 1, upper=upper,
-    )  # fmt: skip
+        replace(stores, blob=counting),
+        settings,
+        "orders",
+        paths=[str(path)],
+        lower=upper - 1,
+        upper=upper,
+    )
     took = time.monotonic() - began
     updates = 2 * len(ids) - int(gone.sum())  # each old row goes, nine of ten new ones come
     counts = report.counts
     assert (report.updates, counts.contradictions, counts.rejected) == (updates, 0, 0), report
     return {
-        "keys": len(ids), "read": counting.given, "calls": counting.calls, "stored": stored,
-        "seconds": took, "cpu": time.process_time() - cpu,
+        "keys": len(ids),
+        "read": counting.given,
+        "calls": counting.calls,
+        "stored": stored,
+        "seconds": took,
+        "cpu": time.process_time() - cpu,
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -206,8 +221,17 @@ def main() -> None:
             f"({time.process_time() - cpu:.0f} of processors); load {psutil.getloadavg()[0]:.1f}"
         )
         for number, shape in enumerate(SHAPES):
-            command = [sys.executable, "-m", "benchmarks.upsert", "--one", str(number),
-                       "--rows", str(args.rows), "--folder", str(folder)]  # fmt: skip
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.upsert",
+                "--one",
+                str(number),
+                "--rows",
+                str(args.rows),
+                "--folder",
+                str(folder),
+            ]
             told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             one = json.loads(told)
             print(

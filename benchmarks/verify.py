@@ -111,8 +111,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{'file':20}{'MiB':>8}{'never, s':>10}{'always, s':>10}{'ratio':>7}{'rows':>6}"
-          f"{'MiB read again':>16}  load {psutil.getloadavg()[0]:.0f}")  # fmt: skip
+    print(
+        f"{'file':20}{'MiB':>8}{'never, s':>10}{'always, s':>10}{'ratio':>7}{'rows':>6}"
+        f"{'MiB read again':>16}  load {psutil.getloadavg()[0]:.0f}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for shape in SHAPES:
@@ -124,8 +126,10 @@ def main() -> None:
             ]
             never, always = (statistics.median(p[n][0] for p in pairs) for n in range(2))
             _, size, rows = pairs[0][1]
-            print(f"{shape.name:20}{path.stat().st_size / 2**20:>8.1f}{never:>10.3f}{always:>10.3f}"
-                  f"{always / never:>7.2f}{rows:>6}{size / 2**20:>16.1f}")  # fmt: skip
+            print(
+                f"{shape.name:20}{path.stat().st_size / 2**20:>8.1f}{never:>10.3f}{always:>10.3f}"
+                f"{always / never:>7.2f}{rows:>6}{size / 2**20:>16.1f}"
+            )
 
 
 if __name__ == "__main__":

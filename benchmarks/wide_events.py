@@ -74,10 +74,13 @@ def event(paths: int, draw: random.Random) -> dict[str, Any]:
 def leaf(number: int, draw: random.Random) -> Any:
     """Return a value of the kind that the path has."""
     return (
-        draw.randrange(10**6), draw.random() * 100, f"https://example.org/{draw.randrange(10**9)}",
-        f"2024-01-{draw.randrange(1, 29):02}T00:00:00Z", draw.random() < 0.5,
+        draw.randrange(10**6),
+        draw.random() * 100,
+        f"https://example.org/{draw.randrange(10**9)}",
+        f"2024-01-{draw.randrange(1, 29):02}T00:00:00Z",
+        draw.random() < 0.5,
         draw.choice(["open", "closed", None, 7]),
-    )[number % 6]  # fmt: skip
+    )[number % 6]
 
 
 def known(stats: pa.RecordBatch | None) -> int:

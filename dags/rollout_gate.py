@@ -112,9 +112,15 @@ def rollout_gate() -> None:
                 )
             share = ["--percent", str(params["percent"])] if params["percent"] else []
             shown = run_strata(
-                "rollout", "request", params["shard"], "--by", who, "--reason", params["reason"],
+                "rollout",
+                "request",
+                params["shard"],
+                "--by",
+                who,
+                "--reason",
+                params["reason"],
                 *share,
-            )  # fmt: skip
+            )
         _LOG.info("request %s of %s is open", shown["request"]["id"], params["shard"])
         return {
             "shard": params["shard"],

@@ -221,8 +221,12 @@ def _migrate(env: dict[str, str], home: Path) -> None:
         return
     result = subprocess.run(
         [str(BIN / "airflow"), "db", "migrate"],
-        env=env, capture_output=True, text=True, check=False, timeout=START_SECONDS,
-    )  # fmt: skip
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START_SECONDS,
+    )
     if result.returncode:
         raise StartError(f"airflow db migrate failed:\n{(result.stdout + result.stderr)[-3000:]}")
     done.write_text(wanted, "utf-8")

@@ -119,9 +119,18 @@ def _spark(processes: Processes) -> str:
     _until(lambda: _alive(web) is not None, processes)
     for number in range(1, WORKERS + 1):
         begin(
-            f"worker-{number}", "worker.Worker", "--webui-port", "0", "--cores", str(WORKER_CORES),
-            "--memory", WORKER_MEMORY, "--work-dir", str(SPARK / f"work-{number}"), master,
-        )  # fmt: skip
+            f"worker-{number}",
+            "worker.Worker",
+            "--webui-port",
+            "0",
+            "--cores",
+            str(WORKER_CORES),
+            "--memory",
+            WORKER_MEMORY,
+            "--work-dir",
+            str(SPARK / f"work-{number}"),
+            master,
+        )
     _until(lambda: _alive(web) == WORKERS, processes)
     return master
 

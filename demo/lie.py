@@ -133,10 +133,11 @@ def _report(config: Path, lie: Lie, result: Mapping[str, Any] | None) -> bool:
     console.print(f"\nmode of {lie.shard} is now {rollout.mode!r}: {rollout.reason}")
     console.print(f"report: {result.get('report')}")
     named = [
-        a for a in alerts
+        a
+        for a in alerts
         if (a["shard"], a["part"]) == (lie.shard, lie.injected.place)
         and lie.injected.names in f"{a['column']} {a['bound']} {a['error']}"
-    ]  # fmt: skip
+    ]
     found = bool(named) and rollout.mode == "off"
     console.print(
         "[bold green]the fault was found, named and the shard set back[/]"

@@ -71,8 +71,15 @@ def mib(size: float) -> str:
 def _shards(figures: Figures) -> Table:
     table = _table(
         "Shards, before → after compaction",
-        "shard", "files", "rows in", "updates", "batches", "runs", "parts", "size",
-    )  # fmt: skip
+        "shard",
+        "files",
+        "rows in",
+        "updates",
+        "batches",
+        "runs",
+        "parts",
+        "size",
+    )
     landing = figures.landing
     for name, after in figures.after.items():
         before = figures.before.get(name, {})
@@ -92,8 +99,13 @@ def _shards(figures: Figures) -> Table:
 def _statistics(figures: Figures) -> Table:
     table = _table(
         "Statistics, in the manifests",
-        "shard", "parts without", "backfilled", "bytes", "over budget", "bytes, trimmed",
-    )  # fmt: skip
+        "shard",
+        "parts without",
+        "backfilled",
+        "bytes",
+        "over budget",
+        "bytes, trimmed",
+    )
     trimmed = by_name(figures.trim.get("shards", []))
     for shard in figures.backfill.get("shards", []):
         after = trimmed.get(str(shard["shard"]), {})
@@ -111,8 +123,15 @@ def _statistics(figures: Figures) -> Table:
 def _filters(figures: Figures) -> Table:
     table = _table(
         "Soft evaluation: parts that a filter would skip were read all the same",
-        "filter", "parts", "skipped", "size", "skipped", "audited", "rows read", "mismatches",
-    )  # fmt: skip
+        "filter",
+        "parts",
+        "skipped",
+        "size",
+        "skipped",
+        "audited",
+        "rows read",
+        "mismatches",
+    )
     for shard in figures.validated:
         for found in shard.get("filters", []):
             table.add_row(
@@ -131,8 +150,14 @@ def _filters(figures: Figures) -> Table:
 def _formats(figures: Figures) -> Table:
     table = _table(
         "Row codec against columns, bounds against data",
-        "shard", "parts checked", "rows", "mismatches", "errors", "missing", "mode",
-    )  # fmt: skip
+        "shard",
+        "parts checked",
+        "rows",
+        "mismatches",
+        "errors",
+        "missing",
+        "mode",
+    )
     for shard in figures.validated:
         checks = shard.get("format", [])
         table.add_row(

@@ -135,8 +135,11 @@ def _compile(root: Path, packages: Path) -> None:
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(root)}
     subprocess.run(
         [str(root / "bin/python"), "-m", "strata.kernels"],
-        env=environment, cwd=root, check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=environment,
+        cwd=root,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _pack(root: Path, out: Path) -> None:

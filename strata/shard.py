@@ -120,9 +120,14 @@ class Shard:
         plan = plan_read(self.stores, state, as_of=as_of, filter=filter)
         record(self.stores, state, plan, filter, self.usage, self.metrics)
         rows = filtered_scan(
-            self.stores, state, plan, filter, columns=columns, consolidate=consolidate,
+            self.stores,
+            state,
+            plan,
+            filter,
+            columns=columns,
+            consolidate=consolidate,
             settings=self.settings,
-        )  # fmt: skip
+        )
         counted = emitted(rows, self.metrics, self.name)
         kept = kept_while(self.stores, state, self.settings, "scan", counted)
         return scan_schema(state.relation, columns), kept
@@ -165,9 +170,12 @@ class Shard:
         Raises: InvalidRequest with the reason; Conflict when the version is not the expected one.
         """
         done = change_schema(
-            Machine(self.stores), self.name, change,
-            expected_version=expected_version, dry_run=dry_run,
-        )  # fmt: skip
+            Machine(self.stores),
+            self.name,
+            change,
+            expected_version=expected_version,
+            dry_run=dry_run,
+        )
         return done.evolved.relation
 
     def history(self, limit: int) -> list[dict[str, Any]]:
@@ -237,8 +245,9 @@ def _settings(address: str | os.PathLike[str] | None) -> Settings:
     if not (blob.is_dir() and states.is_file()):
         raise InvalidRequest(
             "this folder holds no shards",
-            folder=str(path), cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
-        )  # fmt: skip
+            folder=str(path),
+            cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
+        )
     return Settings(store=StoreSettings(blob=f"file://{blob}", consensus=f"sqlite:///{states}"))
 
 

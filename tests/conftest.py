@@ -25,9 +25,13 @@ CALM = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 settings.register_profile(
-    PROFILE, max_examples=EXAMPLES[PROFILE], derandomize=False, print_blob=PROFILE != "explore",
-    database=Kept(writable=True) if PROFILE == "explore" else Kept(), **CALM,
-)  # fmt: skip
+    PROFILE,
+    max_examples=EXAMPLES[PROFILE],
+    derandomize=False,
+    print_blob=PROFILE != "explore",
+    database=Kept(writable=True) if PROFILE == "explore" else Kept(),
+    **CALM,
+)
 settings.load_profile(PROFILE)
 SEED = os.environ.get("STRATA_SEED", "0")
 
@@ -59,9 +63,11 @@ LONGEST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files."""
-    items.sort(key=lambda item: next(
-        (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)
-    ))  # fmt: skip
+    items.sort(
+        key=lambda item: next(
+            (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)
+        )
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -35,9 +35,12 @@ from tools.certify import MODES
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "equal_to": np.equal, "less_than": np.less, "less_than_or_equal": np.less_equal,
-    "greater_than": np.greater, "greater_than_or_equal": np.greater_equal,
-}  # fmt: skip
+    "equal_to": np.equal,
+    "less_than": np.less,
+    "less_than_or_equal": np.less_equal,
+    "greater_than": np.greater,
+    "greater_than_or_equal": np.greater_equal,
+}
 SPAN: Final = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock was the real one
 COMPARED: Final = ("int", "float", "text", "decimal")
 DEPTH: Final = 4
@@ -84,11 +87,17 @@ class Draw:
         if depth <= 0 or self.rng.random() < 0.2:
             return self.leaf()
         a, b, c = (self.condition(depth - 1) for _ in range(3))
-        return self.rng.choice((
-            lambda: both(a, b), lambda: both(a, both(b, c)), lambda: either(a, b),
-            lambda: denied(a), lambda: chosen(a, b, c), lambda: coalesced(a, b),
-            lambda: is_null(a),
-        ))()  # fmt: skip
+        return self.rng.choice(
+            (
+                lambda: both(a, b),
+                lambda: both(a, both(b, c)),
+                lambda: either(a, b),
+                lambda: denied(a),
+                lambda: chosen(a, b, c),
+                lambda: coalesced(a, b),
+                lambda: is_null(a),
+            )
+        )()
 
     def leaf(self) -> Judged:
         """Return an expression that Spark has answered, as a condition."""
@@ -102,8 +111,9 @@ class Draw:
         null = pc.is_null(answers.values).to_numpy(zero_copy_only=False) & ~answers.failed
         there = ~null & ~answers.failed
         if self.rng.random() < 0.1:
-            return Judged(Call("is_not_null", (expr,), "boolean"), there, np.zeros_like(null),
-                          answers.failed)  # fmt: skip
+            return Judged(
+                Call("is_not_null", (expr,), "boolean"), there, np.zeros_like(null), answers.failed
+            )
         if expr.type == "boolean":
             true = np.asarray(answers.values.fill_null(False)) & there
             return Judged(expr, true, null, answers.failed)
@@ -178,9 +188,11 @@ def chosen(a: Judged, b: Judged, c: Judged) -> Judged:
     other = ~a.true & ~a.fail
     call = Call("if", (a.expr, b.expr, c.expr), "boolean")
     return Judged(
-        call, (a.true & b.true) | (other & c.true), (a.true & b.null) | (other & c.null),
+        call,
+        (a.true & b.true) | (other & c.true),
+        (a.true & b.null) | (other & c.null),
         a.fail | (a.true & b.fail) | (other & c.fail),
-    )  # fmt: skip
+    )
 
 
 def coalesced(a: Judged, b: Judged) -> Judged:

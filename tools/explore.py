@@ -82,9 +82,11 @@ def properties(
     if folder != FOLDER:
         environment["STRATA_FOUND"] = str(folder)
     code = run([*words, *tests], log, seconds, environment)
-    failed = [json.loads(line) for line in failures.read_text().splitlines()] if (
-        failures.exists()
-    ) else []  # fmt: skip
+    failed = (
+        [json.loads(line) for line in failures.read_text().splitlines()]
+        if (failures.exists())
+        else []
+    )
     failures.unlink(missing_ok=True)
     set_to = " ".join(f"{name}={value}" for name, value in drawn.items())
     found = []
@@ -145,8 +147,11 @@ def command(name: str, words: Sequence[str], seed: int, seconds: float) -> list[
 
 
 EXPLORERS: Final[tuple[tuple[str, Explorer], ...]] = (
-    ("laws", laws), ("wall", wall), ("filters", filters), ("operations", operations)
-)  # fmt: skip
+    ("laws", laws),
+    ("wall", wall),
+    ("filters", filters),
+    ("operations", operations),
+)
 
 
 def tell(line: str) -> None:
@@ -166,9 +171,13 @@ def run(words: Sequence[str], log: Path, seconds: float, environment: dict[str, 
     surroundings = {**os.environ, **environment}
     with log.open("w") as out:
         program = subprocess.Popen(
-            words, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=surroundings,
+            words,
+            cwd=ROOT,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=surroundings,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             return program.wait(seconds)
         except subprocess.TimeoutExpired:

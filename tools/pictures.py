@@ -16,11 +16,15 @@ INK: Final = "#1b2733"
 SOFT: Final = "#33414f"
 # The statistics of two parts of the tutorial's shard, and what cutting to the day makes of them.
 PART_A: Final = (
-    "[17 April 16:40:22, 19 April 12:57:39]", "[17 April, 19 April]", "[5.01, 539.73]",
-)  # fmt: skip
+    "[17 April 16:40:22, 19 April 12:57:39]",
+    "[17 April, 19 April]",
+    "[5.01, 539.73]",
+)
 PART_B: Final = (
-    "[8 April 10:05:54, 10 April 06:33:43]", "[8 April, 10 April]", "[5.06, 539.22]",
-)  # fmt: skip
+    "[8 April 10:05:54, 10 April 06:33:43]",
+    "[8 April, 10 April]",
+    "[5.06, 539.22]",
+)
 ROW: Final = "#f7e3d8"  # of the row codec
 COLUMNS: Final = "#dbe8f6"  # of the columns
 BOTH: Final = "#e6efe3"

@@ -21,9 +21,13 @@ PROJECT: Final = Path(__file__).resolve().parents[1]
 STAGE: Final = PROJECT / "build" / "docs"
 SITE: Final = PROJECT / "build" / "site"
 ROOT_PAGES: Final = (
-    "README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CONTRIBUTING.md", "SECURITY.md",
+    "README.md",
+    "ARCHITECTURE.md",
+    "GLOSSARY.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
-)  # fmt: skip
+)
 LINK: Final = re.compile(r"\]\((?![a-z+]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 # What a browser fetches by itself; a link that somebody may follow is no such thing.
 _ASSET: Final = re.compile(

@@ -123,9 +123,13 @@ def _columns_swapped(site: Site, draw: Random) -> Injected | None:
     """Give two columns of one type each other's statistics."""
     for place in site.places(draw):
         table = site.manifest(place.batch)
-        known = [n for n in table.column_names
-                 if (p := parse_name(n)) is not None and p[1] is None
-                 and table[n][place.row].as_py() is not None]  # fmt: skip
+        known = [
+            n
+            for n in table.column_names
+            if (p := parse_name(n)) is not None
+            and p[1] is None
+            and table[n][place.row].as_py() is not None
+        ]
         for i, a in enumerate(known):
             for b in known[i + 1 :]:
                 left, right = table[a][place.row].as_py(), table[b][place.row].as_py()

@@ -43,8 +43,10 @@ def body(shown: Mapping[str, Any]) -> str:
         ("Released from quarantine", " ".join(asked["clear"]) or "nothing"),
         ("Still in quarantine", _left(shown["quarantine"], asked["clear"])),
         ("Runs, days", f"{seen['runs']}, {seen['days']}"),
-        ("Parts, rows, bytes audited",
-         f"{seen['parts']:,}, {seen['rows']:,}, {seen['size_bytes']:,}"),
+        (
+            "Parts, rows, bytes audited",
+            f"{seen['parts']:,}, {seen['rows']:,}, {seen['size_bytes']:,}",
+        ),
         ("Distinct parts, filters", f"{seen['distinct_parts']:,}, {seen['filters']:,}"),
         ("The same part and filter again", f"{seen['repeats']:,} times, counted as nights only"),
         ("Policy of the store", f"number {shown['policy']['number']}"),
@@ -52,23 +54,31 @@ def body(shown: Mapping[str, Any]) -> str:
         ("Mismatches", "0: a mismatch begins anew"),
         ("Bound", seen["bound"]),
         ("Code", seen["basis"] or "no audit yet"),
-    ]  # fmt: skip
+    ]
     thin = sorted(seen["strata"], key=lambda stratum: stratum["parts"])[:10]
-    return "\n\n".join([
-        table(("", ""), facts),
-        "**Gates**",
-        table(("Gate", "Wanted", "Found", ""), [
-            (g["name"], g["wanted"], g["found"], "passed" if g["passed"] else "NOT PASSED")
-            for g in shown["gates"]
-        ]) if shown["gates"] else "None: after this step nothing is skipped yet.",
-        "**Thinnest strata**",
-        table(("Stratum", "Audited parts"), [(s["name"], s["parts"]) for s in thin])
-        if thin else "None: nothing was audited yet.",
-        f"**What changes:** {CHANGES[asked['to']]}",
-        "**The way back:** by itself, in the commit that records a mismatch; by hand"
-        f" `strata rollout step-down {shown['shard']} --reason ...`; for all shards at once"
-        " `strata rollout kill --reason ...`.",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            table(("", ""), facts),
+            "**Gates**",
+            table(
+                ("Gate", "Wanted", "Found", ""),
+                [
+                    (g["name"], g["wanted"], g["found"], "passed" if g["passed"] else "NOT PASSED")
+                    for g in shown["gates"]
+                ],
+            )
+            if shown["gates"]
+            else "None: after this step nothing is skipped yet.",
+            "**Thinnest strata**",
+            table(("Stratum", "Audited parts"), [(s["name"], s["parts"]) for s in thin])
+            if thin
+            else "None: nothing was audited yet.",
+            f"**What changes:** {CHANGES[asked['to']]}",
+            "**The way back:** by itself, in the commit that records a mismatch; by hand"
+            f" `strata rollout step-down {shown['shard']} --reason ...`; for all shards at once"
+            " `strata rollout kill --reason ...`.",
+        ]
+    )
 
 
 def _left(quarantine: Sequence[str], clear: Sequence[str]) -> str:

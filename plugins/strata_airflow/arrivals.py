@@ -91,8 +91,10 @@ def partitions(events: Mapping[Any, Iterable[Any]]) -> str:
 
 
 MACROS: Final = {
-    "first_day": first_day, "day_after_last": day_after_last, "partitions": partitions,
-}  # fmt: skip
+    "first_day": first_day,
+    "day_after_last": day_after_last,
+    "partitions": partitions,
+}
 
 
 def _days(events: Mapping[Any, Iterable[Any]]) -> list[str]:

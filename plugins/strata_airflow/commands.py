@@ -26,9 +26,12 @@ def run_strata(
     named = ["--config", file] if file else []
     done = subprocess.run(
         [sys.executable, "-m", "strata.cli.app", *words, "--json", *named],
-        cwd=PROJECT, capture_output=True, text=True, check=False,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, **PYTHONPATH, **(environment or {})},
-    )  # fmt: skip
+    )
     if done.returncode:
         said = _last_line(done.stderr) or f"strata ended with {done.returncode}"
         raise (AirflowFailException if done.returncode in FINAL_CODES else AirflowException)(said)

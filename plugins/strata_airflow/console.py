@@ -90,9 +90,11 @@ def answerer(user: Any) -> str | None:
         return None
     team = DagModel.get_team_name(GATE)
     if not get_auth_manager().is_authorized_dag(
-        method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user,
+        method="PUT",
+        access_entity=DagAccessEntity.HITL_DETAIL,
+        user=user,
         details=DagDetails(id=GATE, team_name=team),
-    ):  # fmt: skip
+    ):
         return None
     number = str(user.get_id() or "")
     try:

@@ -65,8 +65,12 @@ def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:
 
 
 MACROS: Final = {
-    "from_time": from_time, "to_time": to_time, "now": now, "rehearsed": rehearsed, "again": again,
-}  # fmt: skip
+    "from_time": from_time,
+    "to_time": to_time,
+    "now": now,
+    "rehearsed": rehearsed,
+    "again": again,
+}
 
 
 def _kind(dag_run: Any) -> str:

@@ -81,9 +81,12 @@ def message_of(context: Mapping[str, Any]) -> Message:
     # The key omits the run: the same lie found again tomorrow is the same incident.
     identity = json.dumps([ti.dag_id, ti.task_id, *said])
     return Message(
-        subject, said[0], tuple(lines[:LINES_MAX] + more), tuple(links),
+        subject,
+        said[0],
+        tuple(lines[:LINES_MAX] + more),
+        tuple(links),
         blake2b(identity.encode(), digest_size=8).hexdigest(),
-    )  # fmt: skip
+    )
 
 
 def send(message: Message, addresses: str) -> list[str]:

@@ -46,12 +46,13 @@ class _StoreOperator(StrataJobOperator):
             job=job,
             command=command,
             arguments={
-                "--shard": names if isinstance(names, str) else " ".join(names), **arguments
+                "--shard": names if isinstance(names, str) else " ".join(names),
+                **arguments,
             },
             strata_conn_id=strata_conn_id,
             outlets=list(outlets or ()),
             **{"retry_policy": POLICY, **kwargs},
-        )  # fmt: skip
+        )
 
 
 class StrataIngestOperator(_StoreOperator):
@@ -75,9 +76,12 @@ class StrataIngestOperator(_StoreOperator):
     ) -> None:
         """Take the shards and the interval, whose end is exclusive."""
         arguments = {
-            "--from-time": from_time, "--to-time": to_time, "--every": every,
-            "--write-format": write_format, "--dry-run": str(dry_run),
-        }  # fmt: skip
+            "--from-time": from_time,
+            "--to-time": to_time,
+            "--every": every,
+            "--write-format": write_format,
+            "--dry-run": str(dry_run),
+        }
         super().__init__(job="ingest", shard=shard, arguments=arguments, **kwargs)
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
@@ -137,10 +141,13 @@ class StrataStatsBackfillOperator(_StoreOperator):
     ) -> None:
         """Take the shards and, if not all, the interval, columns and number of parts."""
         arguments = {
-            "--from-time": from_time, "--to-time": to_time,
+            "--from-time": from_time,
+            "--to-time": to_time,
             "--column": columns if isinstance(columns, str) else " ".join(columns),
-            "--max-parts": str(max_parts), "--again": str(again), "--dry-run": str(dry_run),
-        }  # fmt: skip
+            "--max-parts": str(max_parts),
+            "--again": str(again),
+            "--dry-run": str(dry_run),
+        }
         super().__init__(
             job="stats", shard=shard, arguments=arguments, command=["backfill"], **kwargs
         )
@@ -181,7 +188,9 @@ class StrataValidateOperator(_StoreOperator):
         """`filters`: names of registered ones; empty: all, and those that readers used."""
         arguments = {
             "--filter": filters if isinstance(filters, str) else " ".join(filters),
-            "--now": now, "--percent": str(percent), "--budget-bytes": str(budget_bytes),
+            "--now": now,
+            "--percent": str(percent),
+            "--budget-bytes": str(budget_bytes),
             "--run": "{{ run_id | replace(' ', '_') }}",
-        }  # fmt: skip
+        }
         super().__init__(job="validate", shard=shard, arguments=arguments, **kwargs)

@@ -81,14 +81,24 @@ class Question(HITLOperator):
         else:
             word, reason = approval.REJECT, reason or "no reason was given"
         shown = run_strata(
-            "rollout", word.lower(), self.shard, "--request", request, "--by", who or NOBODY,
-            "--reason", reason,
-        )  # fmt: skip
+            "rollout",
+            word.lower(),
+            self.shard,
+            "--request",
+            request,
+            "--by",
+            who or NOBODY,
+            "--reason",
+            reason,
+        )
         _LOG.info("%s is now %s: request %s, %s", self.shard, shown["mode"], request, word.lower())
         return {
-            "mode": shown["mode"], "by": who or NOBODY, "reason": reason, "answer": word.lower(),
+            "mode": shown["mode"],
+            "by": who or NOBODY,
+            "reason": reason,
+            "answer": word.lower(),
             "request": request,
-        }  # fmt: skip
+        }
 
     def validate_chosen_options(self, chosen_options: list[str]) -> None:
         """Accept any option: Airflow accepts only shown ones, and the request is checked later."""

@@ -71,9 +71,13 @@ def make_connection(
     """Create the connection in Airflow's database, replacing an older one. Raises: SetupError."""
     _airflow(environ, "connections", "delete", CONNECTION, check=False)
     _airflow(
-        environ, "connections", "add", CONNECTION,
-        "--conn-json", connection_json(master, driver_memory),
-    )  # fmt: skip
+        environ,
+        "connections",
+        "add",
+        CONNECTION,
+        "--conn-json",
+        connection_json(master, driver_memory),
+    )
 
 
 def missing(environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -81,9 +85,10 @@ def missing(environ: Mapping[str, str] = os.environ) -> list[str]:
     found = []
     if _airflow(environ, "pools", "get", POOL, check=False).returncode:
         found.append(f"the pool {POOL!r}: without it every task of Strata waits for ever")
-    if VARIABLE not in environ and _airflow(
-        environ, "connections", "get", CONNECTION, check=False
-    ).returncode:  # fmt: skip
+    if (
+        VARIABLE not in environ
+        and _airflow(environ, "connections", "get", CONNECTION, check=False).returncode
+    ):
         found.append(f"the connection {CONNECTION!r}: without it nothing can be submitted")
     return found
 

@@ -78,8 +78,13 @@ class StrataJobOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = (
         *SparkSubmitOperator.template_fields,
-        "command", "arguments", "config", "partitions", "shards", "strata_conn_id",
-    )  # fmt: skip
+        "command",
+        "arguments",
+        "config",
+        "partitions",
+        "shards",
+        "strata_conn_id",
+    )
     ui_color = "#e8f0ff"
     operator_extra_links = (ReportLink(), ShardLink())
 
@@ -146,8 +151,9 @@ class StrataJobOperator(SparkSubmitOperator):
             *self.command,
             *flags(self.arguments | ({"--shard": self.shards} if self.shards else {})),
             *(["--config", settings] if settings else []),
-            "--result", str(file),
-        ]  # fmt: skip
+            "--result",
+            str(file),
+        ]
         try:
             super().execute(context)
         except AirflowException as error:

@@ -93,15 +93,17 @@ def used_places(relation: Relation, filters: Sequence[Filter]) -> list[UsedPlace
         names = {n for n in needed_columns(filter) if not n.startswith((SETS, BLOOMS))} - {ROWS}
         compared = set(compared_places(filter.expr))
         for name in sorted(names, key=lambda n: (n not in compared, -len(n), n)):
-            if any(other != name and other.startswith((f"{name}$", f"{name}.", f"{name}/"))
-                   for other in names):  # fmt: skip
+            if any(
+                other != name and other.startswith((f"{name}$", f"{name}.", f"{name}/"))
+                for other in names
+            ):
                 continue  # a step on the way to another place
             place = _place(relation, name, compared=name in compared)
             if place is not None:
                 old = seen.get(name)
-                seen[name] = place if old is None else replace(
-                    old, compared=old.compared or place.compared
-                )  # fmt: skip
+                seen[name] = (
+                    place if old is None else replace(old, compared=old.compared or place.compared)
+                )
     return list(seen.values())
 
 
@@ -126,30 +128,37 @@ def _of_place(state: State, place: UsedPlace, complete: Collection[str]) -> Iter
     if place.column and place.column != first:
         order = (place.column, *(n for n in spec.order if n != place.column))
         yield Candidate(
-            Help.ORDER, f"sort by {', '.join(order)}", f"order: [{', '.join(order)}]",
+            Help.ORDER,
+            f"sort by {', '.join(order)}",
+            f"order: [{', '.join(order)}]",
             replace(spec, order=order),
-        )  # fmt: skip
+        )
     stats = spec.stats
     if place.compared and words not in (*stats.sets, *stats.blooms):
         sets, blooms = (*stats.sets, words), (*stats.blooms, words)
         yield Candidate(
-            Help.SETS, f"record the values of {words}", f"stats: {{sets: [{', '.join(sets)}]}}",
+            Help.SETS,
+            f"record the values of {words}",
+            f"stats: {{sets: [{', '.join(sets)}]}}",
             replace(spec, stats=replace(stats, sets=sets)),
-        )  # fmt: skip
+        )
         yield Candidate(
-            Help.BLOOMS, f"record the values of {words}, many of them as a bloom filter",
+            Help.BLOOMS,
+            f"record the values of {words}, many of them as a bloom filter",
             f"stats: {{blooms: [{', '.join(blooms)}]}}",
             replace(spec, stats=replace(stats, blooms=blooms)),
-        )  # fmt: skip
+        )
     if place.name not in complete and words not in stats.keep:
         kept = replace(spec, stats=replace(stats, keep=(*stats.keep, words)))
         needed = _budget_for(kept, state.relation)
         kept = replace(kept, stats=replace(kept.stats, budget_bytes=needed))
         more = f", budget_bytes: {needed}" if needed != stats.budget_bytes else ""
         yield Candidate(
-            Help.KEEP, f"keep the statistics of {words} under every budget",
-            f"stats: {{keep: [{', '.join(map(_quoted, kept.stats.keep))}]{more}}}", kept,
-        )  # fmt: skip
+            Help.KEEP,
+            f"keep the statistics of {words} under every budget",
+            f"stats: {{keep: [{', '.join(map(_quoted, kept.stats.keep))}]{more}}}",
+            kept,
+        )
 
 
 def _budget_for(spec: ShardSpec, relation: Relation) -> int:
@@ -180,9 +189,12 @@ def _collections(
             Follow.COLLECT, f"{backfill} --again", parts, size, Selection(again=True)
         )
         yield Candidate(
-            Help.COLLECT, "collect the statistics once more, as they are declared", "",
-            state.spec, again,
-        )  # fmt: skip
+            Help.COLLECT,
+            "collect the statistics once more, as they are declared",
+            "",
+            state.spec,
+            again,
+        )
 
 
 def _sizes(state: State) -> tuple[int, int]:
@@ -195,22 +207,30 @@ def _of_all(stores: Stores, state: State, settings: Settings) -> Iterator[Candid
     parts, size = _sizes(state)
     budget = LARGER * spec.stats.budget_bytes
     yield Candidate(
-        Help.BUDGET, f"statistics of up to {budget:,} bytes a part",
+        Help.BUDGET,
+        f"statistics of up to {budget:,} bytes a part",
         f"stats: {{budget_bytes: {budget}}}",
         replace(spec, stats=replace(spec.stats, budget_bytes=budget)),
-    )  # fmt: skip
+    )
     merge = StoredStep(Follow.MERGE, f"strata compact {name} --full", parts, size)
     if preview(stores, name, settings, full=True).requests:
         runs = sum(len(batch.runs) for batch in state.batches)
-        yield Candidate(Help.MERGE, f"merge {runs} runs; let compaction run so often that few wait",
-                        "", spec, merge)  # fmt: skip
+        yield Candidate(
+            Help.MERGE,
+            f"merge {runs} runs; let compaction run so often that few wait",
+            "",
+            spec,
+            merge,
+        )
     smaller = max(LEAST_PART, min(spec.part_bytes, size // max(parts, 1)) // SMALLER)
     if smaller < spec.part_bytes:
         yield Candidate(
-            Help.PARTS, f"parts of {smaller:,} bytes", f"part_bytes: {smaller}",
-            replace(spec, part_bytes=smaller,
-                    row_group_bytes=min(spec.row_group_bytes, smaller)), merge,
-        )  # fmt: skip
+            Help.PARTS,
+            f"parts of {smaller:,} bytes",
+            f"part_bytes: {smaller}",
+            replace(spec, part_bytes=smaller, row_group_bytes=min(spec.row_group_bytes, smaller)),
+            merge,
+        )
 
 
 def steps_for(state: State, candidate: Candidate) -> tuple[StoredStep, ...]:

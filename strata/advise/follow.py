@@ -28,9 +28,13 @@ def bring_along(
     """
     if step.follow in (Follow.MIGRATE, Follow.MERGE):
         compact_shard(
-            stores, shard, settings, runner,
-            migrate=step.follow == Follow.MIGRATE, full=step.follow == Follow.MERGE,
-        )  # fmt: skip
+            stores,
+            shard,
+            settings,
+            runner,
+            migrate=step.follow == Follow.MIGRATE,
+            full=step.follow == Follow.MERGE,
+        )
     elif step.follow == Follow.TRIM:
         trim_shard(stores, shard, log=settings.usage, runner=runner)
     else:

@@ -237,12 +237,13 @@ def _advice(
 ) -> Advice:
     effects = tuple(map(_effect, known, before, after))
     return Advice(
-        candidate, steps_for(state, candidate),
+        candidate,
+        steps_for(state, candidate),
         sum(e.reads for e in effects if e.bytes_after < e.bytes_before),
         sum(e.reads * (e.parts_before - e.parts_after) for e in effects),
         sum(e.reads * (e.bytes_before - e.bytes_after) for e in effects),
         effects,
-    )  # fmt: skip
+    )
 
 
 def _effect(used: UsedFilter, before: Fetched, after: Fetched) -> ReadEffect:

@@ -65,17 +65,27 @@ class Scratch:
             for batch, table, mask in zip(state.batches, tables, chosen, strict=True)
         ]
         self.sample = Sample(
-            sum(batch.parts for batch in copied), len(every),
-            sum(batch.size_bytes for batch in copied), int(every.sum()),
-        )  # fmt: skip
+            sum(batch.parts for batch in copied),
+            len(every),
+            sum(batch.size_bytes for batch in copied),
+            int(every.sum()),
+        )
         self.complete = _complete(tables)
         self.versions = {
             version for t in tables if t is not None for version in t["stats_version"].to_pylist()
         }
         self._state = replace(
-            state, spine=_spine(state, copied, whole=self.sample.whole), commits=(), ledger=(),
-            verdicts=(), merges=(), merging=(), catalog=None, consumed=None, suppressed=None,
-        )  # fmt: skip
+            state,
+            spine=_spine(state, copied, whole=self.sample.whole),
+            commits=(),
+            ledger=(),
+            verdicts=(),
+            merges=(),
+            merging=(),
+            catalog=None,
+            consumed=None,
+            suppressed=None,
+        )
 
     def _copied(
         self, stores: Stores, state: State, batch: Batch, table: pa.Table | None, picked: Bools

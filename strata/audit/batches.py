@@ -148,13 +148,20 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
         return Looked(batch, None, none, (Finding("manifest", str(error)),))
     every = pa.chunked_array(names, pa.string())
     findings = [
-        *sums.findings(batch), *parts, *_stored(stores, every, listed),
+        *sums.findings(batch),
+        *parts,
+        *_stored(stores, every, listed),
         *_union(stores.blob, state, batch, unions),
-    ]  # fmt: skip
+    ]
     return Looked(
-        batch, manifest, every, tuple(findings), sums.numbers["size_bytes"],
-        len(every) - sums.numbers["stats_parts"], _again(every, pa.chunked_array(runs, pa.int32())),
-    )  # fmt: skip
+        batch,
+        manifest,
+        every,
+        tuple(findings),
+        sums.numbers["size_bytes"],
+        len(every) - sums.numbers["stats_parts"],
+        _again(every, pa.chunked_array(runs, pa.int32())),
+    )
 
 
 class _Sums:
@@ -216,10 +223,11 @@ def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
     for ref in refs:
         if ref.t_low > ref.t_high or ref.t_low < batch.lower or ref.t_high >= upper:
             yield Finding(
-                "times", f"{ref.key} has times {ref.t_low} to {ref.t_high}, its batch"
+                "times",
+                f"{ref.key} has times {ref.t_low} to {ref.t_high}, its batch"
                 f" {batch.lower if batch.lower > MIN_TIME else 'the beginning'} to {upper}",
                 ref.key,
-            )  # fmt: skip
+            )
 
 
 def _after(a: PartRef, b: PartRef) -> bool:
@@ -285,9 +293,16 @@ def _told_apart(found: Sequence[Looked]) -> list[Looked]:
         return list(found)
     times = Counter(key for one in found for key in one.keys.to_pylist() if key in shared)
     return [
-        replace(one, findings=(*one.findings, *(
-            Finding("part", f"{key} is named {times[key]} times", key)
-            for key in some.to_pylist() if key in shared
-        )))
+        replace(
+            one,
+            findings=(
+                *one.findings,
+                *(
+                    Finding("part", f"{key} is named {times[key]} times", key)
+                    for key in some.to_pylist()
+                    if key in shared
+                ),
+            ),
+        )
         for one, some in zip(found, own, strict=True)
-    ]  # fmt: skip
+    ]

@@ -33,10 +33,13 @@ class Lie:
 _LOWS: Final = ("low", "num_low", "str_low", "shortest")
 _HIGHS: Final = ("high", "num_high", "str_high", "longest")
 _EXACT: Final = (
-    ("low", "low_exact"), ("high", "high_exact"),
-    ("num_low", "num_exact"), ("num_high", "num_exact"),
-    ("str_low", "str_low_exact"), ("str_high", "str_high_exact"),
-)  # fmt: skip
+    ("low", "low_exact"),
+    ("high", "high_exact"),
+    ("num_low", "num_exact"),
+    ("num_high", "num_exact"),
+    ("str_low", "str_low_exact"),
+    ("str_high", "str_high_exact"),
+)
 _COUNTS: Final = (
     "count", "nulls", "nans", "present", "json_nulls", "bools", "trues", "numbers", "integers",
     "strings", "lists", "maps",

@@ -80,9 +80,11 @@ def compare_part(recorded: Recorded, data: bytes) -> Checked:
     updates = pa.Table.from_batches(batches) if batches else None
     if updates is None or not updates.num_rows:
         return Checked(0, () if ref.rows == 0 else (_said("rows", ref.rows, 0),), ())
-    said = (("layout", ref.layout, footer.layout),
-            ("relation_version", ref.relation_version, footer.relation_version),
-            *_figures(ref, updates, relation, len(data)))  # fmt: skip
+    said = (
+        ("layout", ref.layout, footer.layout),
+        ("relation_version", ref.relation_version, footer.relation_version),
+        *_figures(ref, updates, relation, len(data)),
+    )
     findings = [_said(*one) for one in said if one[1] != one[2]]
     findings += _order(ref, updates, relation)
     findings += _splits(ref, updates, relation, data)

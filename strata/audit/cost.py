@@ -60,12 +60,14 @@ def total(some: Iterable[Sequence[AuditCost]]) -> tuple[AuditCost, ...]:
     """
     return tuple(
         AuditCost(
-            of_share[0].percent, sum(c.parts for c in of_share),
-            sum(c.size_bytes for c in of_share), sum(c.requests for c in of_share),
+            of_share[0].percent,
+            sum(c.parts for c in of_share),
+            sum(c.size_bytes for c in of_share),
+            sum(c.requests for c in of_share),
             round(sum(c.seconds for c in of_share), 3),
         )
         for of_share in zip(*some, strict=True)
-    )  # fmt: skip
+    )
 
 
 def cost_counts(some: Iterable[AuditCost]) -> dict[str, int]:
@@ -74,7 +76,9 @@ def cost_counts(some: Iterable[AuditCost]) -> dict[str, int]:
         f"audit_{name}_at_{cost.percent}": value
         for cost in some
         for name, value in (
-            ("parts", cost.parts), ("bytes", cost.size_bytes), ("requests", cost.requests),
+            ("parts", cost.parts),
+            ("bytes", cost.size_bytes),
+            ("requests", cost.requests),
             ("ms", round(cost.seconds * 1000)),
         )
-    }  # fmt: skip
+    }

@@ -37,6 +37,9 @@ def _found(stores: Stores, state: State) -> Iterator[Verdict]:
             yield from (Verdict(**row) for row in rows)
         except (pa.ArrowException, OSError, TypeError, KeyError) as error:
             raise Corrupt(
-                "a table of verdicts cannot be read", shard=state.name, key=key,
-                reason=str(error), cure="restore it from a backup, or let the sweep forget it",
-            ) from error  # fmt: skip
+                "a table of verdicts cannot be read",
+                shard=state.name,
+                key=key,
+                reason=str(error),
+                cure="restore it from a backup, or let the sweep forget it",
+            ) from error

@@ -91,8 +91,9 @@ def _tasks(
 ) -> Iterator[PartTask]:
     """Yield the task of each chosen part, with its statistics."""
     keep = state.spec.stats.keep
-    for some, refs in (s for one in looked if one.manifest is not None
-                       for s in manifest_slices(one.manifest)):  # fmt: skip
+    for some, refs in (
+        s for one in looked if one.manifest is not None for s in manifest_slices(one.manifest)
+    ):
         chosen = np.flatnonzero(wanted([ref.key for ref in refs])).tolist()
         rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
         for number, row in zip(chosen, rows, strict=True):

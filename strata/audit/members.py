@@ -22,10 +22,12 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
     no reader uses them.
     """
     claims = [
-        (name, place) for name in recorded.schema.names if name.startswith((SETS, BLOOMS))
+        (name, place)
+        for name in recorded.schema.names
+        if name.startswith((SETS, BLOOMS))
         if (place := place_named(relation, place_of(name))) is not None
         and recorded.column(name)[0].is_valid
-    ]  # fmt: skip
+    ]
     found = values_at(rows, [place for _, place in claims])
     return [
         lie
@@ -35,9 +37,12 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
 
 
 def _lies(
-    claim: pa.StructScalar, name: str, place: Sought, values: pa.BinaryArray | None,
+    claim: pa.StructScalar,
+    name: str,
+    place: Sought,
+    values: pa.BinaryArray | None,
     relation: Relation,
-) -> Iterator[Lie]:  # fmt: skip
+) -> Iterator[Lie]:
     fields = dict(claim.items())
     if fields["form"].as_py() != place.form:
         return

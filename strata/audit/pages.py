@@ -57,8 +57,9 @@ def _differences(
         said, true = row[name][0].as_py(), found[name][0].as_py()
         if name not in _OF_BLOBS and said != true:
             yield Finding("page", f"the index says of {key} {name} {said}, the page {true}")
-    claims = {name for name in row.column_names
-              if name.startswith(PREFIX) and row[name][0].is_valid}  # fmt: skip
+    claims = {
+        name for name in row.column_names if name.startswith(PREFIX) and row[name][0].is_valid
+    }
     actual = union(stats_columns(below))
     known = set() if actual is None else {*actual.schema.names}
     for name in sorted(claims - known):

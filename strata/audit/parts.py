@@ -86,13 +86,22 @@ def _verdict(task: PartTask, checked: Checked, outcome: str, error: str) -> Verd
     findings = checked.findings
     suspects = sorted({finding.suspect or task.ref.key for finding in findings})
     return Verdict(
-        run=task.run, shard=task.shard, check=FORMAT_CHECK, sql="", part=task.ref.key,
+        run=task.run,
+        shard=task.shard,
+        check=FORMAT_CHECK,
+        sql="",
+        part=task.ref.key,
         outcome=outcome,  # type: ignore[arg-type]
-        rows=checked.rows, accepted=0, size_bytes=task.ref.size_bytes, layout=task.ref.layout,
-        stats_version=task.ref.stats_version or 0, code_version=__version__,
+        rows=checked.rows,
+        accepted=0,
+        size_bytes=task.ref.size_bytes,
+        layout=task.ref.layout,
+        stats_version=task.ref.stats_version or 0,
+        code_version=__version__,
         stratum=f"format × {task.ref.layout}",
         column=findings[0].what if findings else "",
-        bound="; ".join(finding.statement for finding in findings), error=error,
+        bound="; ".join(finding.statement for finding in findings),
+        error=error,
         replay=f"strata validate {task.shard} --part {task.ref.key}",
         suspects=" ".join(suspects),
-    )  # fmt: skip
+    )

@@ -87,14 +87,19 @@ def issue(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> Recei
         manifest = load_manifest(stores, state, batch, columns)
         seen = manifest.filter(pc.less_equal(manifest["t_low"], plan.as_of))
         keys = seen["key"].to_pylist()
-        batches.append({
-            "lower": batch.lower, "upper": batch.upper, "since": batch.since,
-            "manifest": batch.manifest, "parts": batch.parts,
-            "statistics": _digest(manifest, filter),
-            "fetched": [key for key in keys if key in fetched and key not in plan.audited],
-            "audited": [key for key in keys if key in plan.audited],
-            "skipped": [key for key in keys if key not in fetched],
-        })  # fmt: skip
+        batches.append(
+            {
+                "lower": batch.lower,
+                "upper": batch.upper,
+                "since": batch.since,
+                "manifest": batch.manifest,
+                "parts": batch.parts,
+                "statistics": _digest(manifest, filter),
+                "fetched": [key for key in keys if key in fetched and key not in plan.audited],
+                "audited": [key for key in keys if key in plan.audited],
+                "skipped": [key for key in keys if key not in fetched],
+            }
+        )
     receipt: Receipt = {
         "receipt": RECEIPT_VERSION,
         "strata": __version__,
@@ -146,9 +151,12 @@ def _parsed(data: bytes, source: str) -> Receipt:
         raise _no_receipt(source, error) from error
     if not known:
         raise InvalidRequest(
-            "a receipt of another version", file=source, version=receipt["receipt"],
-            known=RECEIPT_VERSION, cure="check it with the version of strata that it names",
-        )  # fmt: skip
+            "a receipt of another version",
+            file=source,
+            version=receipt["receipt"],
+            known=RECEIPT_VERSION,
+            cure="check it with the version of strata that it names",
+        )
     found: Receipt = receipt
     return found
 

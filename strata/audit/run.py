@@ -75,9 +75,15 @@ class ValidationReport:
     def totals(self) -> dict[str, int]:
         """Return the counts over all checks, as `strata validate --json` prints them."""
         names = (
-            "checked_parts", "audited_parts", "rows", "mismatches", "errors", "missing",
-            "left_out_parts", "left_out_bytes",
-        )  # fmt: skip
+            "checked_parts",
+            "audited_parts",
+            "rows",
+            "mismatches",
+            "errors",
+            "missing",
+            "left_out_parts",
+            "left_out_bytes",
+        )
         return {name: sum(getattr(s, name) for s in self.summaries) for name in names}
 
     def recorded(self) -> dict[str, Any]:
@@ -86,10 +92,15 @@ class ValidationReport:
         `checks` has the parts and bytes that each filter would skip, `CHECKS_MAX` filters at most.
         """
         seen = self.evidence
-        evidence = {} if seen is None else {
-            "evidence_parts": seen.parts, "evidence_repeats": seen.repeats,
-            "evidence_distinct_parts": seen.distinct_parts,
-        }  # fmt: skip
+        evidence = (
+            {}
+            if seen is None
+            else {
+                "evidence_parts": seen.parts,
+                "evidence_repeats": seen.repeats,
+                "evidence_distinct_parts": seen.distinct_parts,
+            }
+        )
         filters = [s for s in self.summaries if s.check != FORMAT_CHECK][:CHECKS_MAX]
         return evidence | {"checks": {s.check: _skipped(s) for s in filters}}
 
@@ -130,10 +141,18 @@ def validate_shard(
     forget(stores, name, scope.run)
     lowered = contain(machine, name, verdicts)
     return ValidationReport(
-        name, scope.run, tuple(summary for summary, _ in found), tuple(verdicts),
-        state.rollout.mode, after.rollout.mode, key, columns, lowered=tuple(lowered), costs=cost,
+        name,
+        scope.run,
+        tuple(summary for summary, _ in found),
+        tuple(verdicts),
+        state.rollout.mode,
+        after.rollout.mode,
+        key,
+        columns,
+        lowered=tuple(lowered),
+        costs=cost,
         evidence=after.rollout.evidence,
-    )  # fmt: skip
+    )
 
 
 def _skipped(summary: Summary) -> dict[str, int]:
@@ -146,8 +165,10 @@ def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
     for part in scope.parts.difference(*(one.keys.to_pylist() for one in looked)):
         raise InvalidRequest(
             "the shard has no such part (any more)",
-            shard=state.name, part=part, cure="compaction may have replaced it",
-        )  # fmt: skip
+            shard=state.name,
+            part=part,
+            cure="compaction may have replaced it",
+        )
 
 
 def _format(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
@@ -170,8 +191,14 @@ def _format(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
     newest = sorted(looked, key=lambda one: -one.batch.upper) if scope.budget.limited else looked
     clock.begin()
     for one in check_parts(
-        stores, state, newest, runner, run=scope.run, percent=scope.format_percent, parts=only,
-    ):  # fmt: skip
+        stores,
+        state,
+        newest,
+        runner,
+        run=scope.run,
+        percent=scope.format_percent,
+        parts=only,
+    ):
         parts.append(one.verdict)
         columns = total((*columns, *one.columns))
         if over(clock.until):
@@ -201,14 +228,23 @@ def _format_summary(
     counts = counts_of(parts)
     counts["mismatches"] += count(manifests, "mismatch")
     return Summary(
-        scope.run, state.name, FORMAT_CHECK, sql="", now="",
+        scope.run,
+        state.name,
+        FORMAT_CHECK,
+        sql="",
+        now="",
         parts_total=sum(one.parts for one in looked),
         bytes_total=sum(one.size_bytes for one in looked),
-        parts_skipped=0, bytes_skipped=0, parts_tightened=0, bytes_tightened=0,
+        parts_skipped=0,
+        bytes_skipped=0,
+        parts_tightened=0,
+        bytes_tightened=0,
         checked_parts=len(parts),
         parts_without_stats=sum(one.without_stats for one in looked),
-        percent=scope.format_percent, seconds=round(took, 3), **counts,
-    )  # fmt: skip
+        percent=scope.format_percent,
+        seconds=round(took, 3),
+        **counts,
+    )
 
 
 def _record(
@@ -236,9 +272,13 @@ def _record(
     for race in range(RACES):
         counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs, percent)
         move = partial(
-            record, key=key, counts=counts, policy=scope.policy, mismatch=found,
+            record,
+            key=key,
+            counts=counts,
+            policy=scope.policy,
+            mismatch=found,
             quarantine=quarantine_of(bad),
-        )  # fmt: skip
+        )
         try:
             machine.apply(state.name, move)
             break
@@ -268,7 +308,13 @@ def _evidence(
         fresh = new.tolist()
     news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
     return AuditCounts(
-        len(news), sum(v.rows for v in clean), sum(v.size_bytes for v in clean),
-        count(soft, "failed"), count(soft, "missing"), percent,
-        Counter(v.stratum for v in news), len(clean) - len(news), seen,
-    )  # fmt: skip
+        len(news),
+        sum(v.rows for v in clean),
+        sum(v.size_bytes for v in clean),
+        count(soft, "failed"),
+        count(soft, "missing"),
+        percent,
+        Counter(v.stratum for v in news),
+        len(clean) - len(news),
+        seen,
+    )

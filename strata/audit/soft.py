@@ -138,12 +138,17 @@ def judge(  # noqa: PLR0913 - what came back, and how it is reported
     return [
         _lean(
             _verdict(
-                stores, state, filter, skipped, result, _blank(state, filter, skipped, run, check),
+                stores,
+                state,
+                filter,
+                skipped,
+                result,
+                _blank(state, filter, skipped, run, check),
                 witness=witness,
             )
         )
         for skipped, result in pairs
-    ]  # fmt: skip
+    ]
 
 
 def _lean(verdict: Verdict) -> Verdict:
@@ -186,9 +191,12 @@ def _verdict(  # noqa: PLR0913 - what is known of one part
         if not result.corrupt:
             return replace(read, outcome="failed", error=result.failed)
         return replace(
-            read, outcome="mismatch", bound="the part itself", error=result.failed,
+            read,
+            outcome="mismatch",
+            bound="the part itself",
+            error=result.failed,
             suspects=skipped.ref.key,
-        )  # fmt: skip
+        )
     if not result.accepted and not result.error:
         if result.rows == skipped.rows:
             return replace(read, outcome="clean")
@@ -197,9 +205,12 @@ def _verdict(  # noqa: PLR0913 - what is known of one part
     if lies:
         words = sorted({str(lie.column_id) for lie in lies})
         return replace(
-            read, outcome="mismatch", column=lies[0].column, bound="; ".join(map(str, lies)),
+            read,
+            outcome="mismatch",
+            column=lies[0].column,
+            bound="; ".join(map(str, lies)),
             suspects=" ".join(words),
-        )  # fmt: skip
+        )
     if skipped.groups and (bound := _misplaced(stores, state, skipped)):
         return replace(
             read, outcome="mismatch", column="splits", suspects=skipped.ref.key, bound=bound

@@ -103,13 +103,18 @@ def _soft(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
     wanted = sum(len(pile.numbers) for pile in planned.piles)
     wanted_bytes = sum(int(pile.skips.sizes[pile.numbers].sum()) for pile in planned.piles)
     summary = replace(
-        summary, left_out_parts=wanted - len(chosen),
+        summary,
+        left_out_parts=wanted - len(chosen),
         left_out_bytes=wanted_bytes - sum(one.size_bytes for one in chosen),
-    )  # fmt: skip
+    )
     cost = costs(
-        decisions, filter, run=scope.run, least=_least(scope), seconds=summary.seconds,
+        decisions,
+        filter,
+        run=scope.run,
+        least=_least(scope),
+        seconds=summary.seconds,
         audited_bytes=summary.audited_bytes,
-    )  # fmt: skip
+    )
     return summary, verdicts, cost
 
 
@@ -142,17 +147,23 @@ def _soft_summary(
 ) -> Summary:
     filter = check.filter
     return Summary(
-        scope.run, state.name, check.name, filter.sql,
+        scope.run,
+        state.name,
+        check.name,
+        filter.sql,
         now=format_time(filter.now_low // 1000),
-        parts_total=decisions.parts_total, bytes_total=decisions.bytes_total,
+        parts_total=decisions.parts_total,
+        bytes_total=decisions.bytes_total,
         parts_skipped=len(decisions.skipped),
         bytes_skipped=decisions.skipped.size_bytes,
         parts_tightened=len(decisions.tightened),
         bytes_tightened=decisions.tightened.size_bytes,
-        checked_parts=len(verdicts), parts_without_stats=decisions.parts_without_stats,
-        percent=scope.share(state), seconds=round(time.monotonic() - started, 3),
+        checked_parts=len(verdicts),
+        parts_without_stats=decisions.parts_without_stats,
+        percent=scope.share(state),
+        seconds=round(time.monotonic() - started, 3),
         **counts_of(verdicts),
-    )  # fmt: skip
+    )
 
 
 def counts_of(verdicts: Sequence[Verdict]) -> dict[str, int]:

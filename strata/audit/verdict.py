@@ -100,9 +100,11 @@ def check_run(name: str) -> str:
     bad = sorted({c for c in name if c in "/\\<>\"'&" or not c.isprintable()})
     if bad or not name.strip() or name.startswith(".") or len(name) > NAME_MAX:
         raise InvalidRequest(
-            "this cannot be the name of a run", run=name[:NAME_MAX], not_allowed=bad,
+            "this cannot be the name of a run",
+            run=name[:NAME_MAX],
+            not_allowed=bad,
             cure=f"letters, digits and . _ - : + ~, no dot in front, at most {NAME_MAX} characters",
-        )  # fmt: skip
+        )
     return name
 
 

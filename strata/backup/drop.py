@@ -40,9 +40,11 @@ def _refuse(target: Blob, now_ms: int, marks: Callable[[str], bool], what: str) 
     young = [info.key for info in found if now_ms - info.modified_ms < ABANDONED_MS]
     if young:
         raise Unavailable(
-            f"this backup is in use: {what}", certain=True, mark=young[0],
+            f"this backup is in use: {what}",
+            certain=True,
+            mark=young[0],
             cure="try again when that has ended; if its process died, delete the mark",
-        )  # fmt: skip
+        )
 
 
 def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport:
@@ -61,9 +63,12 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
         shards = sorted({saved.name for point in points for saved in point.shards})
         others = [backup.point(name) for name in backup.names() if name not in names]
         needed = {
-            key for point in others for saved in point.shards if saved.name in shards
+            key
+            for point in others
+            for saved in point.shards
+            if saved.name in shards
             for key in backup.sizes(point, saved)
-        }  # fmt: skip
+        }
         for point in points:
             _removed(blob, f"{FOLDER}{point.name}/point.json")
             for key in retry(lambda p=point: [i.key for i in blob.list(f"{FOLDER}{p.name}/")]):  # type: ignore[misc]

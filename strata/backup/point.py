@@ -91,8 +91,9 @@ class Backup:
         if not known or (name and name not in known):
             raise InvalidRequest(
                 "the backup has no such point" if known else "there is no backup here",
-                point=name or None, cure=f"one of: {', '.join(known[-5:])}" if known else None,
-            )  # fmt: skip
+                point=name or None,
+                cure=f"one of: {', '.join(known[-5:])}" if known else None,
+            )
         name = name or known[-1]
         data = self._read(f"{FOLDER}{name}/point.json")
         try:
@@ -102,8 +103,11 @@ class Backup:
             if raw["format"] > FORMAT:
                 raise InvalidRequest(
                     "this point was written by a newer version of Strata",
-                    point=name, written_by=raw["by"], this=__version__, cure="use that version",
-                )  # fmt: skip
+                    point=name,
+                    written_by=raw["by"],
+                    this=__version__,
+                    cure="use that version",
+                )
             shards = tuple(SavedShard(**one) for one in raw["shards"])
             return Point(name, raw["at_ms"], raw["by"], shards)
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
@@ -123,16 +127,23 @@ class Backup:
         for name, content in ((f"{state.name}.json", data), (f"{state.name}.blobs", listed)):
             retry(partial(self.blob.set, check_key(f"{FOLDER}{point}/{name}"), content))
         return SavedShard(
-            state.name, state.seqno, state.upper, len(sizes), sum(sizes.values()),
-            content_hash(data), content_hash(listed),
-        )  # fmt: skip
+            state.name,
+            state.seqno,
+            state.upper,
+            len(sizes),
+            sum(sizes.values()),
+            content_hash(data),
+            content_hash(listed),
+        )
 
     def put_point(self, name: str, at_ms: int, shards: Sequence[SavedShard]) -> Point:
         """Make a point whose shards are stored exist."""
         document = {
-            "at_ms": at_ms, "by": __version__, "format": FORMAT,
+            "at_ms": at_ms,
+            "by": __version__,
+            "format": FORMAT,
             "shards": [asdict(one) for one in shards],
-        }  # fmt: skip
+        }
         data = sealed(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
         retry(partial(self.blob.set, f"{FOLDER}{name}/point.json", data))
         return Point(name, at_ms, __version__, tuple(shards))
@@ -157,9 +168,10 @@ class Backup:
         data = self._read(key)
         if content_hash(data) != digest:
             raise Corrupt(
-                "a document of the backup is damaged", key=key,
+                "a document of the backup is damaged",
+                key=key,
                 cure="use another point; `strata verify --backup` says which are whole",
-            )  # fmt: skip
+            )
         return data
 
     def _read(self, key: str) -> bytes:

@@ -77,9 +77,10 @@ def restore(  # noqa: PLR0913  options, by name
     alive = sorted(there - left_alone)
     if alive:
         raise InvalidRequest(
-            "a shard that exists is not replaced", shards=", ".join(alive),
+            "a shard that exists is not replaced",
+            shards=", ".join(alive),
             cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
-        )  # fmt: skip
+        )
     shards = []
     for one in saved:
         state, sizes = backup.state(found, one), backup.sizes(found, one)
@@ -92,10 +93,15 @@ def restore(  # noqa: PLR0913  options, by name
         copied |= again
         shards.append(
             RestoredShard(
-                one.name, new.seqno, new.upper, new.rollout.mode, len(sizes), len(copied),
+                one.name,
+                new.seqno,
+                new.upper,
+                new.rollout.mode,
+                len(sizes),
+                len(copied),
                 sum(copied.values()),
             )
-        )  # fmt: skip
+        )
     return RestoreReport(found, tuple(shards), tuple(sorted(left_alone)))
 
 
@@ -105,9 +111,10 @@ def _copy(
     """Copy the blobs that the store lacks; return their sizes."""
     here = retry(lambda: {info.key: info.size_bytes for info in blob.list(shard_prefix(shard))})
     missing = [
-        (key, size) for key, size in sorted(sizes.items())
+        (key, size)
+        for key, size in sorted(sizes.items())
         if here.get(key) != size and not (key in here and parse_key(key).kind in HISTORY)
-    ]  # fmt: skip
+    ]
     done = runner(partial(_copy_one, blob, source), missing)
     return dict(zip((key for key, _ in missing), done, strict=True))
 
@@ -117,8 +124,9 @@ def _copy_one(blob: Blob, source: Blob, one: tuple[str, int]) -> int:
     data, wrong = checked_blob(source, key, size)
     if data is None or wrong:
         raise Corrupt(
-            f"a blob of the backup cannot be used: {wrong}", key=key,
+            f"a blob of the backup cannot be used: {wrong}",
+            key=key,
             cure="use another point; what was copied is used again",
-        )  # fmt: skip
+        )
     retry(partial(blob.set, key, data))
     return len(data)

@@ -151,8 +151,9 @@ def _copy_one(blob: Blob, target: Blob, key: str) -> int:
     data, wrong = checked_blob(blob, key)
     if data is None or wrong:
         raise Corrupt(
-            f"a blob cannot be saved: {wrong}", key=key,
+            f"a blob cannot be saved: {wrong}",
+            key=key,
             cure="no point was added; `strata verify` lists all such blobs",
-        )  # fmt: skip
+        )
     retry(partial(target.set, key, data))
     return len(data)

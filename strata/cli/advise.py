@@ -62,18 +62,24 @@ def advise(
         used = usage.recent(context.stores, shard, context.settings.usage)
     if not used:
         raise InvalidRequest(
-            "no filter of readers is in the log", shard=shard,
+            "no filter of readers is in the log",
+            shard=shard,
             cure="give one with --where; reads with a filter are logged where usage.log is on",
-        )  # fmt: skip
+        )
     with busy(f"measuring advice on {shard}"):
         found = advise_shard(context.stores, state, context.settings, used, bytes_max=mib * MIB)
     document = {**found.to_json(), "applied": apply}
     if apply:
         one = _chosen(found, apply)
         carry_out(
-            context.stores, context.settings, state, one.candidate.spec, one.steps,
-            runner=threads(TASKS), log=remark,
-        )  # fmt: skip
+            context.stores,
+            context.settings,
+            state,
+            one.candidate.spec,
+            one.steps,
+            runner=threads(TASKS),
+            log=remark,
+        )
     return answer(document, *_shown(found, apply))
 
 

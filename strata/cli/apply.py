@@ -69,9 +69,11 @@ def apply(
         raise InvalidRequest("a check changes nothing", cure="either --check, or --yes")
     where = path or context.settings.shards_dir
     plans = plan_declarations(
-        context.machine, _chosen(where, shard), check=check_spec,
+        context.machine,
+        _chosen(where, shard),
+        check=check_spec,
         filters=load_filters(context.settings.filters_dir),
-    )  # fmt: skip
+    )
     code = plan_code(plans)
     todo = [plan for plan in plans if plan.action != "nothing"]
     wanted = bool(yes or confirm)
@@ -84,15 +86,20 @@ def apply(
                     remark(f"{step.command}: {step.parts:,} parts")
                     bring_along(context.stores, context.settings, plan.shard, step, threads(TASKS))
     document = {
-        "path": where, "code": code, "applied": wanted, "to_do": len(todo),
-        "takes_away": takes_away(plans), "shards": [plan.to_json() for plan in plans],
-    }  # fmt: skip
+        "path": where,
+        "code": code,
+        "applied": wanted,
+        "to_do": len(todo),
+        "takes_away": takes_away(plans),
+        "shards": [plan.to_json() for plan in plans],
+    }
     refused = any(plan.action == "refused" for plan in plans)
     return answer(
-        document, *_shown(plans, everything=everything),
+        document,
+        *_shown(plans, everything=everything),
         _last_words(plans, code, applied=wanted, stored=stored),
         code=PLANNED if refused or (check and todo) else 0,
-    )  # fmt: skip
+    )
 
 
 def _only_planned(given: Mapping[str, Any]) -> bool:
@@ -117,15 +124,17 @@ def _agreed(plans: Sequence[ShardPlan], *, yes: bool, confirm: str, code: str) -
     """Refuse to apply what was not seen. Raises: InvalidRequest."""
     if confirm and confirm != code:
         raise InvalidRequest(
-            "this code confirms another plan", value=confirm,
+            "this code confirms another plan",
+            value=confirm,
             cure="run without --confirm, look at the plan, and use the code that it shows",
-        )  # fmt: skip
+        )
     columns = takes_away(plans)
     if yes and not confirm and columns:
         raise InvalidRequest(
-            "columns would go, and --yes is not enough for that", columns=columns,
+            "columns would go, and --yes is not enough for that",
+            columns=columns,
             cure="run without --yes, look at the plan, and use --confirm with its code",
-        )  # fmt: skip
+        )
 
 
 def _shown(plans: Sequence[ShardPlan], *, everything: bool) -> list[Table]:
@@ -136,21 +145,27 @@ def _shown(plans: Sequence[ShardPlan], *, everything: bool) -> list[Table]:
             lines = ()
         flat = [
             {
-                "setting": line.setting, "before": _value(line.before), "after": _value(line.after),
-                "effect": line.effect.value, "note": line.note, "cure": line.cure,
+                "setting": line.setting,
+                "before": _value(line.before),
+                "after": _value(line.after),
+                "effect": line.effect.value,
+                "note": line.note,
+                "cure": line.cure,
             }
             for line in lines
-        ]  # fmt: skip
+        ]
         title = f"{_MARKS[plan.action]} {plan.shard}: {plan.action}".strip()
         if lines or plan.action != "nothing":
-            tables.append(rows(title, flat, ("setting", "before", "after", "effect", "note",
-                                             "cure")))  # fmt: skip
+            tables.append(
+                rows(title, flat, ("setting", "before", "after", "effect", "note", "cure"))
+            )
         then = [
             {"command": step.command, "parts": step.parts, "bytes": step.size_bytes}
             for step in plan.then
         ]
-        tables.append(rows(f"stored parts of {plan.shard} follow by", then,
-                           ("command", "parts", "bytes")))  # fmt: skip
+        tables.append(
+            rows(f"stored parts of {plan.shard} follow by", then, ("command", "parts", "bytes"))
+        )
     return [table for table in tables if table.lines]
 
 

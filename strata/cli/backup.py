@@ -77,12 +77,15 @@ def backups(
     points = [found.point(name) for name in found.names()]
     lines = [
         {
-            "point": point.name, "taken": format_time(point.at_ms), "shards": len(point.shards),
+            "point": point.name,
+            "taken": format_time(point.at_ms),
+            "shards": len(point.shards),
             "blobs": sum(one.blobs for one in point.shards),
-            "bytes": sum(one.size_bytes for one in point.shards), "by": point.by,
+            "bytes": sum(one.size_bytes for one in point.shards),
+            "by": point.by,
         }
         for point in points
-    ]  # fmt: skip
+    ]
     columns = ("point", "taken", "shards", "blobs", "bytes", "by")
     return answer({"points": lines}, rows("points", lines, columns))
 
@@ -105,10 +108,15 @@ def restore(
     if not reason.strip():
         raise InvalidRequest("to restore takes a reason", cure="--reason")
     report = bring_back(
-        context.stores, Backup(_open(target)), point=point, names=shards or None,
-        missing=missing, by=context.person(by).name, reason=reason.strip(),
+        context.stores,
+        Backup(_open(target)),
+        point=point,
+        names=shards or None,
+        missing=missing,
+        by=context.person(by).name,
+        reason=reason.strip(),
         runner=threads(AT_ONCE),
-    )  # fmt: skip
+    )
     document = report.to_json()
     columns = ("shard", "seqno", "upper", "mode", "blobs", "copied", "copied_bytes")
     return answer(document, rows(f"from {report.point.name}", document["shards"], columns))
@@ -146,9 +154,11 @@ def _verified(reports: Sequence[VerifyReport]) -> Answer:
     wrong: list[dict[str, Any]] = [one for shard in shards for one in shard["wrong"]]
     document = {"clean": not wrong, "shards": shards, "wrong": len(wrong)}
     return answer(
-        document, rows("shards", shards, ("shard", "seqno", "blobs", "bytes")),
-        rows("wrong", wrong, ("key", "what")), code=1 if wrong else 0,
-    )  # fmt: skip
+        document,
+        rows("shards", shards, ("shard", "seqno", "blobs", "bytes")),
+        rows("wrong", wrong, ("key", "what")),
+        code=1 if wrong else 0,
+    )
 
 
 def _open(target: str) -> Any:

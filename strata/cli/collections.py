@@ -69,11 +69,14 @@ def show(context: Context, shard: ShardArgument) -> Answer:
     known = catalog.by_name if catalog else {}
     listed = [
         {
-            "name": one.name, "parts": one.parts, "bytes": one.size_bytes,
-            "created": format_time(known[one.name].created_ms), "note": known[one.name].note,
+            "name": one.name,
+            "parts": one.parts,
+            "bytes": one.size_bytes,
+            "created": format_time(known[one.name].created_ms),
+            "note": known[one.name].note,
         }
         for one in figures(context.stores, state)
-    ]  # fmt: skip
+    ]
     document = {
         "shard": shard,
         "column": state.relation.by_id[catalog.column].name if catalog else None,
@@ -106,11 +109,15 @@ def read(
         )
         found, shown, _ = written(output, batches, scan_schema(state.relation, chosen))
     document = {
-        "collection": name, "rows": found, "as_of": wanted.plan.as_of,
-        "parts_fetched": wanted.plan.parts_fetched, "parts_total": wanted.parts_total,
-        "bytes_fetched": wanted.plan.bytes_fetched, "bytes_total": wanted.bytes_total,
+        "collection": name,
+        "rows": found,
+        "as_of": wanted.plan.as_of,
+        "parts_fetched": wanted.plan.parts_fetched,
+        "parts_total": wanted.parts_total,
+        "bytes_fetched": wanted.plan.bytes_fetched,
+        "bytes_total": wanted.bytes_total,
         "out": None if out is None else str(out),
-    }  # fmt: skip
+    }
     if output.shows_table:
         remark(
             f"{found:,} rows of {name}, from {wanted.plan.parts_fetched} of"

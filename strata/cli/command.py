@@ -90,9 +90,16 @@ def _noted(
             document = {"shards": list(_shards(given, document))}
         with suppress(StrataError):  # a failure to record must not hide how the command ended
             note(
-                context.stores, context.metrics, row, began_ms, document, code,
-                by=given.get("by"), error=error, reason=given.get("reason") or "",
-            )  # fmt: skip
+                context.stores,
+                context.metrics,
+                row,
+                began_ms,
+                document,
+                code,
+                by=given.get("by"),
+                error=error,
+                reason=given.get("reason") or "",
+            )
 
 
 def _shards(given: Given, document: Given) -> Iterator[dict[str, Any]]:

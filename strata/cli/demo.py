@@ -80,9 +80,10 @@ def _made(folder: Path) -> Iterator[None]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidRequest(
-            "the folder has something in it", folder=str(folder),
+            "the folder has something in it",
+            folder=str(folder),
             cure="name one that does not exist yet: strata demo FOLDER",
-        )  # fmt: skip
+        )
     existed = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -108,9 +109,10 @@ def _ingested(folder: Path, end: date) -> dict[str, Any]:
     home = folder.absolute()
     # The places where the default settings look from inside the folder.
     store = StoreSettings(
-        blob=f"file://{home}/.strata/blob", consensus=f"sqlite:///{home}/.strata/consensus.db",
+        blob=f"file://{home}/.strata/blob",
+        consensus=f"sqlite:///{home}/.strata/consensus.db",
         landing=str(home),
-    )  # fmt: skip
+    )
     settings = replace(Settings(), store=store, shards_dir=str(home / "config" / "shards"))
     stores = open_stores(store)
     ensure_shards(Machine(stores), settings.shards_dir, [SHARD])
@@ -118,12 +120,18 @@ def _ingested(folder: Path, end: date) -> dict[str, Any]:
     while lower < end:
         upper = min(lower + INTERVAL, end)
         ingest_files(
-            stores, settings, SHARD, lower=parse_time(str(lower)), upper=parse_time(str(upper)),
+            stores,
+            settings,
+            SHARD,
+            lower=parse_time(str(lower)),
+            upper=parse_time(str(upper)),
             runner=threads(TASKS),
-        )  # fmt: skip
+        )
         lower = upper
     batches = Machine(stores).load(SHARD).batches
     return {
-        "shard": SHARD, "batches": len(batches), "parts": sum(b.parts for b in batches),
+        "shard": SHARD,
+        "batches": len(batches),
+        "parts": sum(b.parts for b in batches),
         "bytes": sum(b.size_bytes for b in batches),
-    }  # fmt: skip
+    }

@@ -25,8 +25,9 @@ ISSUED = ("id", "by", "ended", "rows", "parts", "complete")
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    command(app, "erase", erase, row="erase", idle=lambda given: not given.get("confirm"),
-            private=True)  # fmt: skip
+    command(
+        app, "erase", erase, row="erase", idle=lambda given: not given.get("confirm"), private=True
+    )
     command(app, "erasures", erasures)
 
 
@@ -68,9 +69,10 @@ def erase(
     request = ErasureRequest(shard, where, tuple(terms or ()))
     if confirm and confirm != request.code:
         raise InvalidRequest(
-            "this code confirms another erasure", shard=shard,
+            "this code confirms another erasure",
+            shard=shard,
             cure="run without --confirm, look at what would go, and use the code that it shows",
-        )  # fmt: skip
+        )
     if confirm and not reason.strip():
         raise InvalidRequest("to erase takes a reason", cure="--reason")
     state, stores = context.machine.load(shard), context.stores
@@ -78,9 +80,15 @@ def erase(
     with session(context) as spark:
         filter = admitted(spark, state.relation, where, now=at_ms * 1000)
         eraser = Eraser(
-            stores, request, filter, SparkFinder(spark, stores.settings, filter),
-            spark_runner(spark), Waiting(wait), remark, beyond_deletion(stores),
-        )  # fmt: skip
+            stores,
+            request,
+            filter,
+            SparkFinder(spark, stores.settings, filter),
+            spark_runner(spark),
+            Waiting(wait),
+            remark,
+            beyond_deletion(stores),
+        )
         if not confirm:
             return _planned(eraser.plan())
         found = eraser.erase(at_ms=at_ms, by=context.person(by).name, reason=reason.strip())
@@ -104,9 +112,11 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise InvalidRequest(
-            "the certificate is issued and cannot be written here", file=str(path),
-            reason=str(error), cure="`strata erasures SHARD --id ID` shows it",
-        ) from error  # fmt: skip
+            "the certificate is issued and cannot be written here",
+            file=str(path),
+            reason=str(error),
+            cure="`strata erasures SHARD --id ID` shows it",
+        ) from error
 
 
 def erasures(

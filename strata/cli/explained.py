@@ -11,22 +11,35 @@ from strata.cli.visible import shown_time
 _GROUP: Final = ("cause", "expression", "parts", "bytes", "help")
 _REASON: Final = ("verdict", "cause", "expression", "help")
 _ADVICE: Final = (
-    "id", "kind", "what", "reads", "parts_saved", "bytes_saved", "read_bytes", "written_bytes",
+    "id",
+    "kind",
+    "what",
+    "reads",
+    "parts_saved",
+    "bytes_saved",
+    "read_bytes",
+    "written_bytes",
     "declare",
-)  # fmt: skip
+)
 _PART: Final = ("part", "verdict", "level", "rows", "bytes", "why", "ranges", "row groups")
 
 
 def explain_tables(document: Mapping[str, Any]) -> list[Table | str]:
     """Return a summary, how much each level leaves, and why."""
     tables: list[Table | str] = [
-        pairs("", {"filter": document["filter"], "skipped": _skipped(document),
-                   "as of": shown_time(document["as_of"])}),
+        pairs(
+            "",
+            {
+                "filter": document["filter"],
+                "skipped": _skipped(document),
+                "as of": shown_time(document["as_of"]),
+            },
+        ),
         rows("levels", document["levels"], ("level", "total", "kept")),
         rows("row groups", document["row_groups"], ("because", "parts", "total", "kept")),
         rows("kept because", document["kept_because"], _GROUP),
         rows("skipped because", document["skipped_because"], _GROUP[1:4]),
-    ]  # fmt: skip
+    ]
     if not document["static"]["could_skip"]:
         tables += static_tables("no part can ever be skipped", document["static"])
     return [*tables, *_part_tables(document["parts"])] if "parts" in document else tables
@@ -80,15 +93,23 @@ def _part_tables(parts: Sequence[Mapping[str, Any]]) -> list[Table]:
         texts = [part["reason"] for part in found]
         shared = _shared(texts)
         size = sum(part["bytes"] for part in found)
-        why.append(dict(zip(_REASON, key, strict=True)) | {
-            "number": number, "parts": len(found), "bytes": size, "reason": shared,
-        })  # fmt: skip
+        why.append(
+            dict(zip(_REASON, key, strict=True))
+            | {
+                "number": number,
+                "parts": len(found),
+                "bytes": size,
+                "reason": shared,
+            }
+        )
         for part in found:
             lines[part["key"]] = {
-                **part, "part": names[part["key"]], "why": number,
+                **part,
+                "part": names[part["key"]],
+                "why": number,
                 "ranges": part["reason"][len(shared) :].strip(),
                 "row groups": _row_groups(part["row_groups"]),
-            }  # fmt: skip
+            }
     return [
         rows("why", why, ("number", "verdict", "parts", "bytes", "reason", "help")),
         rows("parts", [lines[part["key"]] for part in parts], _PART),

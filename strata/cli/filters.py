@@ -39,9 +39,15 @@ from strata.plain.parse import plain_or_none
 from strata.state.state import State
 
 COST = (
-    "check", "percent", "parts_skipped", "audited_parts", "audited_bytes", "left_out_parts",
-    "left_out_bytes", "seconds",
-)  # fmt: skip
+    "check",
+    "percent",
+    "parts_skipped",
+    "audited_parts",
+    "audited_bytes",
+    "left_out_parts",
+    "left_out_bytes",
+    "seconds",
+)
 SHARES = ("percent", "parts", "size_bytes", "requests", "seconds")
 COLUMNS = ("column", "parts", "values", "differing", "statistics", "lies", "kept_missing")
 MISMATCH = 3  # exit code
@@ -180,25 +186,38 @@ def validate(
     else:
         chosen = load_filters(context.settings.filters_dir, shard)
     settings = context.settings
-    used = [] if filters or part else used_filters(
-        context.stores, shard, settings.usage, chosen, settings.validate.used_filters
-    )  # fmt: skip
+    used = (
+        []
+        if filters or part
+        else used_filters(
+            context.stores, shard, settings.usage, chosen, settings.validate.used_filters
+        )
+    )
     run = f"cli {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     scope = Scope(
-        run, percent, frozenset(chosen_parts) if part else None, policy=context.policy,
+        run,
+        percent,
+        frozenset(chosen_parts) if part else None,
+        policy=context.policy,
         format_percent=settings.validate.format_percent,
         check_format=settings.validate.format_percent > 0 or bool(part),
         config=context.settings_file,
         budget=budget_of(
             context.stores, shard, settings, size_bytes=budget_bytes, seconds=budget_seconds
         ),
-    )  # fmt: skip
+    )
     with session(context) as spark:
         report = validate_on_spark(
-            spark, context.stores, shard, chosen, scope,
-            now=None if now is None else parse_time(now), used=used, read=settings.read,
+            spark,
+            context.stores,
+            shard,
+            chosen,
+            scope,
+            now=None if now is None else parse_time(now),
+            used=used,
+            read=settings.read,
             seconds=settings.validate.filter_seconds,
-        )  # fmt: skip
+        )
     if not part:
         table.publish(context.stores, run, report.verdicts)
     findings = [
@@ -227,10 +246,14 @@ def validate(
     }
     failed = FAILED if document["errors"] or document["missing"] else 0
     return answer(
-        document, pairs(shard, document), rows("findings", findings, columns),
-        rows("cost", cost, COST), rows("an audit of", shares, SHARES),
-        rows("columns", counts, COLUMNS), code=MISMATCH if report.mismatches else failed,
-    )  # fmt: skip
+        document,
+        pairs(shard, document),
+        rows("findings", findings, columns),
+        rows("cost", cost, COST),
+        rows("an audit of", shares, SHARES),
+        rows("columns", counts, COLUMNS),
+        code=MISMATCH if report.mismatches else failed,
+    )
 
 
 def replay(

@@ -77,11 +77,12 @@ def leaks(context: Context, shards: SomeShards = None) -> Answer:
     document = report.to_json()
     missing = [{"key": key} for key in document["missing"]]
     return answer(
-        document, rows("shards", document["shards"], COUNTS[:-1]),
+        document,
+        rows("shards", document["shards"], COUNTS[:-1]),
         rows("named by a state, and not stored", missing, ("key",)),
         rows("stored, and should not be", document["leaks"], ("key", "bytes", "kind", "reason")),
         code=0 if report.clean else 1,
-    )  # fmt: skip
+    )
 
 
 def restore(
@@ -121,6 +122,8 @@ def _answer(reports: Sequence[SweepReport], **totals: Any) -> Answer:
         **{f"{n}": sum(d[n] for d in found) for n in ("dead", "dead_bytes", "deleted")},
     }
     return answer(
-        document, rows("shards", found, COUNTS), rows("blobs", blobs, BLOBS),
+        document,
+        rows("shards", found, COUNTS),
+        rows("blobs", blobs, BLOBS),
         pairs("", document),
-    )  # fmt: skip
+    )

@@ -95,9 +95,13 @@ def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> N
 
     def move(state: State, now_ms: int) -> tuple[State, Hold]:
         return hold(
-            state, now_ms, name=wish.name, since=state.upper, lease_ms=hours * HOUR_MS,
+            state,
+            now_ms,
+            name=wish.name,
+            since=state.upper,
+            lease_ms=hours * HOUR_MS,
             owner=str(wish.owner),
-        )  # fmt: skip
+        )
 
     for name in shards:
         machine.apply(name, move)

@@ -98,9 +98,11 @@ def merges(
     )  # fmt: skip
     under_way = ("lower", "upper", "done", "tasks", "bytes_in", "bytes_out")
     return answer(
-        document, pairs(shard, document),
-        rows("under way", document["under_way"], under_way), rows("applied", shown, columns),
-    )  # fmt: skip
+        document,
+        pairs(shard, document),
+        rows("under way", document["under_way"], under_way),
+        rows("applied", shown, columns),
+    )
 
 
 def backfill(
@@ -131,9 +133,14 @@ def backfill(
     selection = replace(chosen, again=again, sets=_words(sets), blooms=_words(blooms))
     known = usage.recent(context.stores, shard, context.settings.usage)
     report = backfill_shard(
-        context.stores, shard, selection, runner=threads(TASKS), dry_run=dry_run,
-        usefulness=usage.usefulness(known, {}), log=_tell,
-    )  # fmt: skip
+        context.stores,
+        shard,
+        selection,
+        runner=threads(TASKS),
+        dry_run=dry_run,
+        usefulness=usage.usefulness(known, {}),
+        log=_tell,
+    )
     document = report.to_json()
     unmeasured = dry_run and report.cost.seconds is None
     shown = {**document, **({"seconds": "unknown: no run was measured yet"} if unmeasured else {})}
@@ -163,10 +170,15 @@ def trim(
     """Cut the statistics of each part to a budget; only manifests are rewritten."""
     selection = _selection(from_time, to_time, columns, version, max_parts)
     report = trim_shard(
-        context.stores, shard, selection, budget_bytes=budget,
+        context.stores,
+        shard,
+        selection,
+        budget_bytes=budget,
         registered=_registered(context, shard) if registered else (),
-        log=context.settings.usage, runner=threads(TASKS), dry_run=dry_run,
-    )  # fmt: skip
+        log=context.settings.usage,
+        runner=threads(TASKS),
+        dry_run=dry_run,
+    )
     return answer(report.to_json(), *_trim_tables(report))
 
 
@@ -202,9 +214,10 @@ def show(
         "filters_seen": sum(one.reads for one in used),
     }
     return answer(
-        document, rows(shard, flat, names),
+        document,
+        rows(shard, flat, names),
         rows("what readers' filters skipped with", weights, ("column", "usefulness")),
-    )  # fmt: skip
+    )
 
 
 def _statistics(
@@ -279,8 +292,14 @@ def _registered(context: Context, shard: str) -> list[Named]:
 def _trim_tables(report: TrimShardReport) -> list[Table]:
     document = report.to_json()
     columns = (
-        "column", "parts", "dropped", "shortened", "bytes_before", "bytes_after", "usefulness",
-    )  # fmt: skip
+        "column",
+        "parts",
+        "dropped",
+        "shortened",
+        "bytes_before",
+        "bytes_after",
+        "usefulness",
+    )
     filters = ("name", "filter", "reads", "parts_total", "skipped_before", "skipped_after")
     return [
         pairs(report.shard, document),

@@ -30,8 +30,12 @@ FIRST: Final = 20  # rows of a table without --limit
 FORMATS: Final = ("table", "csv", "json", "parquet", "arrow")
 BINARY: Final = ("parquet", "arrow")
 SUFFIXES: Final = {
-    ".csv": "csv", ".json": "json", ".jsonl": "json", ".arrow": "arrow", ".feather": "arrow",
-}  # fmt: skip
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
 TIME: Final = "t"  # the last column but one of every read
 _TEXT_ROWS: Final = 1024  # rows that become text at a time
 

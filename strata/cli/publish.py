@@ -102,9 +102,12 @@ def _listed(context: Context, shard: str) -> Answer:
     state = context.machine.load(shard)
     found: list[dict[str, Any]] = [
         {
-            "table": hold.opaque.removeprefix("iceberg "), "hold": hold.name,
-            "readable_until": format_time(hold.expires_ms or 0), "state": hold.seqno,
+            "table": hold.opaque.removeprefix("iceberg "),
+            "hold": hold.name,
+            "readable_until": format_time(hold.expires_ms or 0),
+            "state": hold.seqno,
         }
-        for hold in state.holds if hold.name.startswith(PUBLISHED)
-    ]  # fmt: skip
+        for hold in state.holds
+        if hold.name.startswith(PUBLISHED)
+    ]
     return answer({"shard": shard, "tables": found}, rows("tables", found, COLUMNS))

@@ -179,9 +179,17 @@ def read(
         from strata.cli.spark import read_filtered
 
         plan, table = read_filtered(
-            context, state, where, as_of=at, columns=wanted.columns, consolidate=consolidate,
-            pushdown=pushdown, now=clock, receipt=receipt, rows_max=output.rows_max,
-        )  # fmt: skip
+            context,
+            state,
+            where,
+            as_of=at,
+            columns=wanted.columns,
+            consolidate=consolidate,
+            pushdown=pushdown,
+            now=clock,
+            receipt=receipt,
+            rows_max=output.rows_max,
+        )
     given = usage.emitted(table.to_batches(), context.metrics, shard)
     return _obeyed(_answer(output, plan, given, table.schema), plan, wanted, shard)
 
@@ -202,9 +210,14 @@ def _read_plain(
     if receipt is not None:
         write_receipt(receipt, issue(context.stores, state, plan, filter))
     batches = filtered_scan(
-        context.stores, state, plan, filter, columns=wanted.columns,
-        consolidate=wanted.consolidate, settings=context.settings.read,
-    )  # fmt: skip
+        context.stores,
+        state,
+        plan,
+        filter,
+        columns=wanted.columns,
+        consolidate=wanted.consolidate,
+        settings=context.settings.read,
+    )
     given = usage.emitted(batches, context.metrics, state.name)
     found = _answer(output, plan, given, scan_schema(state.relation, wanted.columns))
     return _obeyed(found, plan, wanted, state.name)
@@ -221,9 +234,13 @@ def _read_all(context: Context, state: State, wanted: _Wanted, output: Output) -
     """Return the answer of a read without a filter."""
     plan = plan_read(context.stores, state, as_of=wanted.as_of, pushdown=wanted.pushdown)
     batches = scan(
-        context.stores, state, plan, columns=wanted.columns, consolidate=wanted.consolidate,
+        context.stores,
+        state,
+        plan,
+        columns=wanted.columns,
+        consolidate=wanted.consolidate,
         settings=context.settings.read,
-    )  # fmt: skip
+    )
     given = usage.emitted(batches, context.metrics, state.name)
     return _answer(output, plan, given, scan_schema(state.relation, wanted.columns))
 

@@ -82,9 +82,17 @@ def request(
     wanted = to or next_mode(context.machine.load(shard).rollout.mode) or "none"
     share = {"audit": 10, "on": 1}.get(wanted, 0) if percent is None else percent
     return _take(
-        context, shard, ladder.ask, by, reason, to=wanted, percent=share, policy=context.policy,
-        clear=clear or (), pool=pool_among(context.machine, shard) if pool else None,
-    )  # fmt: skip
+        context,
+        shard,
+        ladder.ask,
+        by,
+        reason,
+        to=wanted,
+        percent=share,
+        policy=context.policy,
+        clear=clear or (),
+        pool=pool_among(context.machine, shard) if pool else None,
+    )
 
 
 def approve(
@@ -100,9 +108,15 @@ def approve(
     asked = context.machine.load(shard).rollout.request
     pool = pool_among(context.machine, shard) if asked is not None and asked.pooled else None
     return _take(
-        context, shard, ladder.approve, by, reason, request=request, policy=context.policy,
+        context,
+        shard,
+        ladder.approve,
+        by,
+        reason,
+        request=request,
+        policy=context.policy,
         pool=pool,
-    )  # fmt: skip
+    )
 
 
 def reject(
@@ -153,9 +167,14 @@ def kill(
         person = context.person(by)
         # One person is enough to forbid skipping, even if the policy cannot be read.
         throw(
-            context.stores, thrown=not off, who=person.name, user=person.user, reason=reason,
-            policy=context.policy if off else None, request=request,
-        )  # fmt: skip
+            context.stores,
+            thrown=not off,
+            who=person.name,
+            user=person.user,
+            reason=reason,
+            policy=context.policy if off else None,
+            request=request,
+        )
     switch = kill_switch(context.stores)
     document = {
         **asdict(switch),

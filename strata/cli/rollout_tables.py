@@ -85,5 +85,8 @@ def _evidence(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 def _event(entry: Mapping[str, Any]) -> dict[str, Any]:
     before, after = entry["before"], entry["after"]
-    return {**entry, "step": after if before == after else f"{before} → {after}",
-            "asked by": entry["asked_by"]}  # fmt: skip
+    return {
+        **entry,
+        "step": after if before == after else f"{before} → {after}",
+        "asked by": entry["asked_by"],
+    }

@@ -141,8 +141,10 @@ def _default(text: str, kind: ColumnType) -> Any:
     except ValueError as error:
         raise InvalidRequest(
             "a default of this type is written as JSON",
-            type=str(kind), value=text, cure="""as in 5, true, '"text"' or '[1, 2]'""",
-        ) from error  # fmt: skip
+            type=str(kind),
+            value=text,
+            cure="""as in 5, true, '"text"' or '[1, 2]'""",
+        ) from error
 
 
 def _change(
@@ -155,9 +157,13 @@ def _change(
     force: bool = False,
 ) -> Answer:
     done = change_schema(
-        context.machine, shard, change,
-        expected_version=expect, dry_run=dry_run, force=force,
+        context.machine,
+        shard,
+        change,
+        expected_version=expect,
+        dry_run=dry_run,
+        force=force,
         filters=load_filters(context.settings.filters_dir, shard),
-    )  # fmt: skip
+    )
     document = done.to_json()
     return answer(document, pairs(shard, document), rows("columns", document["columns"], COLUMNS))

@@ -141,7 +141,7 @@ def history(
         {"shard": shard, "history": entries, "operations": done},
         rows("operations", shown, ("at", "what", "who", "outcome", "rows", "bytes", "seconds")),
         rows("states", entries, columns),
-    )  # fmt: skip
+    )
 
 
 def drop(
@@ -166,9 +166,11 @@ def drop(
         if yes != shard:
             raise InvalidRequest(
                 "dropping a shard needs its name once more",
-                shard=shard, updates=document["updates"], bytes=document["bytes"],
+                shard=shard,
+                updates=document["updates"],
+                bytes=document["bytes"],
                 cure=f"--dry-run shows what is lost; --yes {shard} drops it",
-            )  # fmt: skip
+            )
         context.machine.drop(shard, by=who(by), reason=reason, force=force)
         state = context.machine.load(shard, dropped=True)
     stone = state.dropped

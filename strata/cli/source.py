@@ -35,8 +35,10 @@ def show(context: Context, shard: ShardArgument) -> Answer:
     document = _document(context.machine.load(shard))
     ingest = context.settings.ingest
     document |= {
-        "days": ingest.verify_days, "percent": ingest.verify_percent, "rows": ingest.verify_rows
-    }  # fmt: skip
+        "days": ingest.verify_days,
+        "percent": ingest.verify_percent,
+        "rows": ingest.verify_rows,
+    }
     return answer(document, pairs(shard, document))
 
 
@@ -58,10 +60,12 @@ def release(
     state = context.machine.load(shard)
     if seen is not None and (state.tripped is None or state.tripped.token != seen):
         raise InvalidRequest(
-            "another batch has tripped the source", shard=shard, token=seen,
+            "another batch has tripped the source",
+            shard=shard,
+            token=seen,
             tripped_by=None if state.tripped is None else state.tripped.token,
             cure=f"look at it first: strata source show {shard}",
-        )  # fmt: skip
+        )
     found = context.machine.apply(shard, released)
     document = {"shard": shard, "released": asdict(found), "by": who(by), "reason": reason}
     return answer(document, pairs(shard, document))

@@ -113,8 +113,14 @@ def read_filtered(
         if receipt is not None:
             write_receipt(receipt, issue(context.stores, state, plan, filter))
         rows = planned_rows(
-            spark, context.stores, state, plan, filter, columns=columns, consolidate=consolidate,
+            spark,
+            context.stores,
+            state,
+            plan,
+            filter,
+            columns=columns,
+            consolidate=consolidate,
             settings=context.settings.read,
-        )  # fmt: skip
+        )
         chosen = rows if rows_max is None else rows.limit(rows_max)
         return plan, packed_up(chosen).toArrow()

@@ -152,15 +152,24 @@ def _draw_table(console: "Console", table: Table) -> None:
         _draw_blocks(console, table, cells, title)
         return
     drawn = Drawn(
-        box=box.SIMPLE_HEAD if table.head else None, show_header=table.head, title=title or None,
-        title_justify="left", title_style="bold", pad_edge=False, show_edge=False,
-        padding=(0, GAP, 0, 0), header_style="bold",
-    )  # fmt: skip
+        box=box.SIMPLE_HEAD if table.head else None,
+        show_header=table.head,
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, GAP, 0, 0),
+        header_style="bold",
+    )
     for at, (_, prose, right) in enumerate(kinds):
         drawn.add_column(
-            Text(table.headline(at)), no_wrap=not prose, overflow="fold",
-            justify="right" if right else "left", style="" if table.head else None,
-        )  # fmt: skip
+            Text(table.headline(at)),
+            no_wrap=not prose,
+            overflow="fold",
+            justify="right" if right else "left",
+            style="" if table.head else None,
+        )
     for line in cells:
         drawn.add_row(*(Text(cell) for cell in line))
     console.print(drawn)
@@ -174,10 +183,14 @@ def _columns(table: Table, cells: Sequence[Sequence[str]]) -> list[tuple[int, bo
         width = max(len(name) if table.head else 0, *(len(text) for text in texts))
         prose = any(len(text) > PROSE and " " in text for text in texts)
         values = [line[at] for line in table.lines if line[at] is not None]
-        numbers = table.head and bool(values) and all(
-            isinstance(v, int | float) and not isinstance(v, bool) and not is_time(name, v)
-            for v in values
-        )  # fmt: skip
+        numbers = (
+            table.head
+            and bool(values)
+            and all(
+                isinstance(v, int | float) and not isinstance(v, bool) and not is_time(name, v)
+                for v in values
+            )
+        )
         found.append((width, prose or (not table.head and at == 1), numbers))
     return found
 

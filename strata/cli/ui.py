@@ -42,9 +42,12 @@ def ui(
 
     token = secrets.token_urlsafe(24)
     config = uvicorn.Config(
-        of_token(console(lambda: pages), token), host=HOST, port=port, log_level="warning",
+        of_token(console(lambda: pages), token),
+        host=HOST,
+        port=port,
+        log_level="warning",
         server_header=False,
-    )  # fmt: skip
+    )
     listener = config.bind_socket()
     listener.listen()  # who opens the address at once waits until the pages are served
     address = f"http://{HOST}:{listener.getsockname()[1]}/?token={token}"

@@ -16,12 +16,17 @@ def merge_history(state: State, limit: int = 20) -> dict[str, Any]:
     merges = [asdict(merge) for merge in reversed(state.merges)][:limit]
     under_way = [
         {
-            "lower": p.lower, "upper": p.upper, "since": p.since, "tasks": p.tasks,
-            "done": p.done, "bytes_out": p.bytes_out, "at_ms": p.at_ms,
+            "lower": p.lower,
+            "upper": p.upper,
+            "since": p.since,
+            "tasks": p.tasks,
+            "done": p.done,
+            "bytes_out": p.bytes_out,
+            "at_ms": p.at_ms,
             "bytes_in": sum(b.size_bytes for b in state.batches if b.manifest in p.inputs),
         }
         for p in live_progress(state)
-    ]  # fmt: skip
+    ]
     return {
         "shard": state.name,
         "runs": runs_of(state.batches),

@@ -88,10 +88,17 @@ class Chunks:
         request, name = self._request, self._state.name
         written = output.finish(request.lower, request.upper, request.since)
         progress = Progress(
-            request.manifests, request.lower, request.upper, request.since,
-            work_of(request, self._tasks), len(self._tasks), done,
-            written.manifest, written.size_bytes, 0,
-        )  # fmt: skip
+            request.manifests,
+            request.lower,
+            request.upper,
+            request.since,
+            work_of(request, self._tasks),
+            len(self._tasks),
+            done,
+            written.manifest,
+            written.size_bytes,
+            0,
+        )
         move = partial(keep_progress, progress=progress, resumed=self.resumed, writer=self._writer)
         kept: Applied | NotApplied = self._machine.apply(name, move)
         if kept == Applied(already=False):

@@ -95,12 +95,21 @@ class CompactReport:
             "since": self.since,
             "requests": [
                 {
-                    "lower": r.lower, "upper": r.upper, "since": r.since, "runs": r.runs_in,
-                    "bytes": r.bytes_in, "parts": r.parts_in, "updates": r.updates_in,
-                    "bytes_out": r.bytes_out, "parts_out": r.parts_out,
-                    "parts_kept": r.parts_kept, "updates_out": r.updates_out,
-                    "tasks": r.tasks, "resumed": r.resumed,
-                    "reason": r.reason, "outcome": r.outcome,
+                    "lower": r.lower,
+                    "upper": r.upper,
+                    "since": r.since,
+                    "runs": r.runs_in,
+                    "bytes": r.bytes_in,
+                    "parts": r.parts_in,
+                    "updates": r.updates_in,
+                    "bytes_out": r.bytes_out,
+                    "parts_out": r.parts_out,
+                    "parts_kept": r.parts_kept,
+                    "updates_out": r.updates_out,
+                    "tasks": r.tasks,
+                    "resumed": r.resumed,
+                    "reason": r.reason,
+                    "outcome": r.outcome,
                 }
                 for r in self.requests
             ],
@@ -118,7 +127,7 @@ class CompactReport:
             "stats_ms": round(sum(r.stats_seconds for r in done) * 1000),
             "idle_reason": self.idle_reason,
             "seconds": round(self.seconds, 3),
-        }  # fmt: skip
+        }
 
 
 def shown_time(value: int) -> str:

@@ -106,9 +106,14 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
                 progress(reports[-1])
     after = machine.load(name) if reports else state
     return CompactReport(
-        name, made.since, tuple(reports), made.idle_reason,
-        runs_of(state.batches), runs_of(after.batches), time.monotonic() - began,
-    )  # fmt: skip
+        name,
+        made.since,
+        tuple(reports),
+        made.idle_reason,
+        runs_of(state.batches),
+        runs_of(after.batches),
+        time.monotonic() - began,
+    )
 
 
 def manifests_of(
@@ -268,9 +273,18 @@ def _report(
 ) -> RequestReport:
     inputs = request.batches
     return RequestReport(
-        request.lower, request.upper, request.since, request.reason, outcome,
-        updates_in=sum(b.updates for b in inputs), updates_out=batch.updates if batch else 0,
-        bytes_in=sum(b.size_bytes for b in inputs), bytes_out=batch.size_bytes if batch else 0,
-        parts_in=sum(b.parts for b in inputs), parts_out=batch.parts if batch else 0,
-        runs_in=runs_of(inputs), by_reference=by_reference, parts_kept=kept,
-    )  # fmt: skip
+        request.lower,
+        request.upper,
+        request.since,
+        request.reason,
+        outcome,
+        updates_in=sum(b.updates for b in inputs),
+        updates_out=batch.updates if batch else 0,
+        bytes_in=sum(b.size_bytes for b in inputs),
+        bytes_out=batch.size_bytes if batch else 0,
+        parts_in=sum(b.parts for b in inputs),
+        parts_out=batch.parts if batch else 0,
+        runs_in=runs_of(inputs),
+        by_reference=by_reference,
+        parts_kept=kept,
+    )

@@ -133,8 +133,10 @@ def merge_tasks(
     chosen = {ref.key for ref in apart}
     kept = {
         ref.key: KeptPart(ref, key)
-        for key in request.manifests for ref in manifests[key] if ref.key in chosen
-    }  # fmt: skip
+        for key in request.manifests
+        for ref in manifests[key]
+        if ref.key in chosen
+    }
     runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
     overlaps = [Overlaps(run, relations) for run in runs]
@@ -150,16 +152,30 @@ def merge_tasks(
             if mine or (not kept and not made):
                 made.append(
                     MergeTask(
-                        store, state.spec, relations, description, mine, within, memory_bytes,
-                        state.generation, tuple(waiting),
+                        store,
+                        state.spec,
+                        relations,
+                        description,
+                        mine,
+                        within,
+                        memory_bytes,
+                        state.generation,
+                        tuple(waiting),
                     )
-                )  # fmt: skip
+                )
                 waiting = []
     if waiting:
         last = MergeTask(
-            store, state.spec, relations, description, (), Slice(waiting[-1].ref.key_low),
-            memory_bytes, state.generation, tuple(waiting),
-        )  # fmt: skip
+            store,
+            state.spec,
+            relations,
+            description,
+            (),
+            Slice(waiting[-1].ref.key_low),
+            memory_bytes,
+            state.generation,
+            tuple(waiting),
+        )
         made.append(last)
     return made
 
@@ -363,5 +379,8 @@ def check_inputs(request: MergeRequest, manifests: Mapping[str, Sequence[PartRef
             if listed != counted:
                 raise Corrupt(
                     "a manifest contradicts the state",
-                    manifest=batch.manifest, field=name, manifest_says=listed, state_says=counted,
-                )  # fmt: skip
+                    manifest=batch.manifest,
+                    field=name,
+                    manifest_says=listed,
+                    state_says=counted,
+                )

@@ -164,9 +164,7 @@ def check_pyspark(facts: PysparkFacts) -> DoctorLine:
     if facts.client is not None:
         found = f"pyspark {wanted} overwritten by pyspark-client {facts.client}"
         return DoctorLine(name, False, found, f"{uninstall_command('pyspark-client')} && {cure}")
-    versions = {
-        "record": facts.distribution, "module": facts.module, "jars": facts.jar
-    }  # fmt: skip
+    versions = {"record": facts.distribution, "module": facts.module, "jars": facts.jar}
     if set(versions.values()) != {wanted}:
         found = ", ".join(f"{part} {version or 'missing'}" for part, version in versions.items())
         return DoctorLine(name, False, found, cure)

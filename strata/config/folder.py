@@ -33,9 +33,11 @@ def yaml_mapping(path: Path) -> dict[str, Any]:
         if (found := path.stat().st_size) > BYTES_MAX:
             raise InvalidRequest(
                 "the file is too large for a declaration",
-                file=str(path), bytes=found, most=BYTES_MAX,
+                file=str(path),
+                bytes=found,
+                most=BYTES_MAX,
                 cure="name ranges instead of a list of values, or write several files",
-            )  # fmt: skip
+            )
         loader = _Loader(path.read_text(encoding="utf-8"))
         root = loader.get_single_node()
         if _values(root, {}, DEPTH_MAX) > VALUES_MAX:
@@ -87,6 +89,8 @@ def _values(node: Any, known: dict[int, int], depth: int) -> int:
 def _too_large(path: Path) -> InvalidRequest:
     return InvalidRequest(
         "the file is nested too deeply, or its aliases stand for too much",
-        file=str(path), most_levels=DEPTH_MAX, most_values=VALUES_MAX,
+        file=str(path),
+        most_levels=DEPTH_MAX,
+        most_values=VALUES_MAX,
         cure="write it out, without aliases of aliases",
-    )  # fmt: skip
+    )

@@ -119,8 +119,11 @@ def _from_file(file: str) -> dict[str, Given]:
         else:
             raise InvalidRequest(
                 "this setting does not fit",
-                file=file, setting=name, value=value, cure=f"a section, [{name}]",
-            )  # fmt: skip
+                file=file,
+                setting=name,
+                value=value,
+                cure=f"a section, [{name}]",
+            )
     for setting in given.keys() - known.keys():
         # a misspelt field is helped by its section, a misspelt section by all of them
         section = setting.rpartition(".")[0]
@@ -145,8 +148,9 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Given]:
 
 def _unknown(setting: str, cure: str, **where: str) -> InvalidRequest:
     if setting in MOVED:
-        return InvalidRequest("this setting has moved", **where, setting=setting,
-                              cure=f"say {MOVED[setting]}")  # fmt: skip
+        return InvalidRequest(
+            "this setting has moved", **where, setting=setting, cure=f"say {MOVED[setting]}"
+        )
     return InvalidRequest("unknown setting", **where, setting=setting, cure=cure)
 
 

@@ -32,8 +32,10 @@ def declarations(path: str) -> dict[str, Declaration]:
         if spec.name in found:
             raise InvalidRequest(
                 "two files declare the same shard",
-                shard=spec.name, file=file, other=found[spec.name].file,
-            )  # fmt: skip
+                shard=spec.name,
+                file=file,
+                other=found[spec.name].file,
+            )
         found[spec.name] = Declaration(spec, file)
     return found
 

@@ -34,18 +34,27 @@ _SAFE: Final[Mapping[str, str]] = {
     **{
         name: f"write {instead}: it gives null instead of an error"
         for name, instead in {
-            "remainder": "try_mod", "element_at": "try_element_at", "get_array_item": "get",
-            "get_timestamp": "try_to_timestamp", "make_timestamp": "try_make_timestamp",
-            "parse_json": "try_parse_json", "variant_get": "try_variant_get",
+            "remainder": "try_mod",
+            "element_at": "try_element_at",
+            "get_array_item": "get",
+            "get_timestamp": "try_to_timestamp",
+            "make_timestamp": "try_make_timestamp",
+            "parse_json": "try_parse_json",
+            "variant_get": "try_variant_get",
         }.items()
     },
     **{
         name: "write nullif(divisor, 0): a quotient of null is null, not an error"
         for name in ("integral_divide", "pmod")
     },
-}  # fmt: skip
-_KINDS: Final = {"bools": "booleans", "numbers": "numbers", "strings": "texts",
-                 "lists": "lists", "maps": "maps"}  # fmt: skip
+}
+_KINDS: Final = {
+    "bools": "booleans",
+    "numbers": "numbers",
+    "strings": "texts",
+    "lists": "lists",
+    "maps": "maps",
+}
 
 
 class Cause(StrEnum):
@@ -210,8 +219,14 @@ def _missing(
 
 def _keeps_statistics(declared: ColumnType) -> bool:
     return encoding(declared).stats != "nested" or declared.kind in (
-        Kind.RECORD, Kind.RANGE, Kind.NUMERIC, Kind.LIST, Kind.MAP, Kind.ARRAY, Kind.INT2VECTOR,
-    )  # fmt: skip
+        Kind.RECORD,
+        Kind.RANGE,
+        Kind.NUMERIC,
+        Kind.LIST,
+        Kind.MAP,
+        Kind.ARRAY,
+        Kind.INT2VECTOR,
+    )
 
 
 def _mixed(shown: str, kinds: Sequence[str], stopped: Stopped) -> tuple[Cause, str] | None:

@@ -341,9 +341,12 @@ def resolve_as_of(state: State, as_of: int | None) -> int | None:
     since, upper = (f"{t} ({format_time(t)})" for t in (state.since, state.upper))
     raise InvalidRequest(
         "no read is possible at this time",
-        shard=state.name, as_of=at, since=state.since, upper=state.upper,
+        shard=state.name,
+        as_of=at,
+        since=state.since,
+        upper=state.upper,
         cure=f"choose since {since} <= as_of < upper {upper}",
-    )  # fmt: skip
+    )
 
 
 def load_manifest(

@@ -29,9 +29,12 @@ from strata.store.open import Stores
 # Parts whose reason is worked out unless every part is requested; takes seconds
 REASONS_MAX: Final = 2_000
 _QUARANTINED: Final = Reason(
-    keep=True, cause=Cause.QUARANTINE, expression="", text="kept: this part is in quarantine",
+    keep=True,
+    cause=Cause.QUARANTINE,
+    expression="",
+    text="kept: this part is in quarantine",
     help="see what the mismatch was with `strata validate`, then approve again",
-)  # fmt: skip
+)
 _BY_KEY: Final = "by their first keys"
 _ALONE: Final = "the part is one row group"
 _TELL: Final = "use --parts for the reason of each"
@@ -143,11 +146,15 @@ def explain_filter(
         Level("row groups", sum(len(part.ref.splits) for part in found.parts), found.kept_groups),
     )
     return Explanation(
-        state.name, MIN_TIME if at is None else at, filter,
-        outlook(filter, state.rollout.quarantine), levels,
+        state.name,
+        MIN_TIME if at is None else at,
+        filter,
+        outlook(filter, state.rollout.quarantine),
+        levels,
         _grouped(p for p in found.parts if p.reason.keep),
-        _grouped(p for p in found.parts if not p.reason.keep), tuple(found.parts),
-    )  # fmt: skip
+        _grouped(p for p in found.parts if not p.reason.keep),
+        tuple(found.parts),
+    )
 
 
 class _Explaining:
@@ -188,12 +195,13 @@ class _Explaining:
         inside = self._row_groups(counts, groups, plain)
         return [
             Explained(
-                ref, "bloom" if looked_up is not None and looked_up[row] else "part",
+                ref,
+                "bloom" if looked_up is not None and looked_up[row] else "part",
                 _QUARANTINED if suspects[row] else reasons.get(row, _UNTOLD[bool(piece.keep[row])]),
                 inside.get(row),
             )
             for row, ref in enumerate(refs)
-        ]  # fmt: skip
+        ]
 
     def _groups(self, piece: Piece) -> Groups | None:
         return piece.groups(piece.keep, piece.table.filter(pa.array(piece.keep)))
@@ -231,10 +239,14 @@ class _Explaining:
 
     def _reasons(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> list[Reason]:
         return reasons(
-            self._question.filter, stats, self._question.relation, rows,
+            self._question.filter,
+            stats,
+            self._question.relation,
+            rows,
             versions=piece.table["stats_version"].to_pylist(),
-            quarantine=self._question.quarantine, shard=self._state.name,
-        )  # fmt: skip
+            quarantine=self._question.quarantine,
+            shard=self._state.name,
+        )
 
     def _of_blooms(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> dict[int, Reason]:
         """Return the reasons of parts that fetched bloom filters rule out."""
@@ -242,9 +254,13 @@ class _Explaining:
         for row in rows:  # one by one: a filter may be large
             one = with_bits(piece.step.stores.blob, stats.slice(row, 1))
             (reason,) = reasons(
-                self._question.filter, one, self._question.relation, [0],
-                quarantine=self._question.quarantine, shard=self._state.name,
-            )  # fmt: skip
+                self._question.filter,
+                one,
+                self._question.relation,
+                [0],
+                quarantine=self._question.quarantine,
+                shard=self._state.name,
+            )
             found[row] = replace(reason, text=f"{reason.text}, by its bloom filter")
         return found
 
@@ -303,8 +319,14 @@ def _grouped(parts: Iterable[Explained]) -> tuple[Group, ...]:
 def _part(part: Explained) -> dict[str, Any]:
     reason = part.reason
     return {
-        "key": part.ref.key, "verdict": "keep" if reason.keep else "skip", "reason": reason.text,
-        "level": part.level, "cause": str(reason.cause), "expression": reason.expression,
-        "help": reason.help, "rows": part.ref.rows, "bytes": part.ref.size_bytes,
+        "key": part.ref.key,
+        "verdict": "keep" if reason.keep else "skip",
+        "reason": reason.text,
+        "level": part.level,
+        "cause": str(reason.cause),
+        "expression": reason.expression,
+        "help": reason.help,
+        "rows": part.ref.rows,
+        "bytes": part.ref.size_bytes,
         "row_groups": None if part.groups is None else json_of(part.groups, text="reason"),
-    }  # fmt: skip
+    }

@@ -29,14 +29,31 @@ READS: Final = frozenset(
 )  # fmt: skip
 _ITEMS: Final = frozenset({"get_array_item", "element_at", "element", "array_min", "array_max"})
 _SAME_ELEMENTS: Final = frozenset(
-    {"filter", "sort_array", "array_distinct", "array_sort", "reverse_list", "array_remove",
-     "array_except", "array_intersect", "slice"}
-)  # fmt: skip
+    {
+        "filter",
+        "sort_array",
+        "array_distinct",
+        "array_sort",
+        "reverse_list",
+        "array_remove",
+        "array_except",
+        "array_intersect",
+        "slice",
+    }
+)
 _OUTSIDE: Final = frozenset({"size", "is_null", "is_not_null"})  # of lists with any elements
 _EQUALITIES: Final = frozenset(
-    {"equal_to", "equal_null_safe", "in", "array_contains", "array_position", "arrays_overlap",
-     "element_at", "get_map_value"}
-)  # fmt: skip
+    {
+        "equal_to",
+        "equal_null_safe",
+        "in",
+        "array_contains",
+        "array_position",
+        "arrays_overlap",
+        "element_at",
+        "get_map_value",
+    }
+)
 _ENTRY: Final = "{}"  # stands for a step into an entry of a map, for which there are no statistics
 
 

@@ -74,9 +74,16 @@ def plan_read(  # noqa: PLR0913 - options, by name
     for step in descend(stores, state, question, at):
         search.visit(step)
     return ReadPlan(
-        state.name, at, applied, tuple(search.runs), frozenset(search.audited),
-        tuple(search.left_out), tuple(search.dropped), tuple(search.proofs), search.groups,
-    )  # fmt: skip
+        state.name,
+        at,
+        applied,
+        tuple(search.runs),
+        frozenset(search.audited),
+        tuple(search.left_out),
+        tuple(search.dropped),
+        tuple(search.proofs),
+        search.groups,
+    )
 
 
 class _Search:
@@ -190,11 +197,14 @@ def _kept_pages(pages: WholePages) -> list[_Found]:
 def _runs(batch: Batch, found: Sequence[_Found]) -> list[PlannedRun]:
     return [
         PlannedRun(
-            batch.lower, batch.upper, batch.since, run,
+            batch.lower,
+            batch.upper,
+            batch.since,
+            run,
             Parts(*_joined([some for number, some in found if number == run])),
         )
         for run in sorted({run for run, _ in found})
-    ]  # fmt: skip
+    ]
 
 
 def _joined(found: Sequence[pa.Table | Unopened]) -> Iterator[pa.Table | Unopened]:

@@ -238,9 +238,14 @@ def _some(
     keys = _taken(piece.table["key"], places)
     found = None if piece.verdict is None else piece.verdict.looked_up
     return Some(
-        piece.step, piece.stored.forgotten(), piece.rows[places], keys, sizes[places], groups,
+        piece.step,
+        piece.stored.forgotten(),
+        piece.rows[places],
+        keys,
+        sizes[places],
+        groups,
         None if found is None else found[places],
-    )  # fmt: skip
+    )
 
 
 def _taken(column: pa.ChunkedArray, rows: Numbers) -> pa.Array:

@@ -63,8 +63,9 @@ def certificate_of(  # noqa: PLR0913, PLR0917  everything that it says
     """Return the certificate. Shape: JSON; `digest` covers all other fields."""
     parts = [
         {**part, "shard": step["shard"], "lower": step["lower"], "upper": step["upper"]}
-        for step in steps for part in step["parts"]
-    ]  # fmt: skip
+        for step in steps
+        for part in step["parts"]
+    ]
     mine = proofs[0][1]
     document = {
         "certificate": VERSION,
@@ -142,14 +143,16 @@ def as_text(document: Mapping[str, Any]) -> str:
         f"about it, {document['rejected_rows']:,} rejected source rows are gone.",
         f"* {len(document['rewritten']):,} parts were rewritten; {document['states_dropped']:,} "
         "older states were dropped.",
-        *(f"* removed: {one['blobs']:,} {one['what']}, {one['bytes']:,} bytes"
-          for one in document["removed"]),
+        *(
+            f"* removed: {one['blobs']:,} {one['what']}, {one['bytes']:,} bytes"
+            for one in document["removed"]
+        ),
         "* ingest leaves out from now on: "
         + ", ".join(f"{count:,} by {kind}" for kind, count in document["suppressed"].items()),
         "",
         "## Proof",
         "",
-    ]  # fmt: skip
+    ]
     for proof in document["proof"]:
         lines.append(
             f"* `{proof['shard']}` as of state {proof['seqno']}: {proof['rows']:,} rows of "

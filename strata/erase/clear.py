@@ -21,10 +21,16 @@ from strata.store.retry import retry
 # Kinds that carry a generation: what no state names, and none can name any more, is garbage.
 DERIVED: Final = frozenset(
     {
-        BlobKind.PART, BlobKind.MANIFEST, BlobKind.PAGE, BlobKind.UNION, BlobKind.STAGED,
-        BlobKind.BLOOM, BlobKind.CATALOG, BlobKind.SUPPRESSED,
+        BlobKind.PART,
+        BlobKind.MANIFEST,
+        BlobKind.PAGE,
+        BlobKind.UNION,
+        BlobKind.STAGED,
+        BlobKind.BLOOM,
+        BlobKind.CATALOG,
+        BlobKind.SUPPRESSED,
     }
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -88,9 +94,13 @@ def _check_forgotten(machine: Machine, name: str, closed: int) -> None:
     oldest = next(iter(machine.states(name)), None)
     if oldest is not None and oldest.seqno < closed:
         raise Unavailable(
-            "states with erased rows are still stored", certain=True, shard=name,
-            oldest=oldest.seqno, closed=closed, cure="run the same command again",
-        )  # fmt: skip
+            "states with erased rows are still stored",
+            certain=True,
+            shard=name,
+            oldest=oldest.seqno,
+            closed=closed,
+            cure="run the same command again",
+        )
 
 
 def scrubbed(stores: Stores) -> str:

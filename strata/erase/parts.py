@@ -59,9 +59,12 @@ class RowsTask:
     def source(self, relations: tuple[Relation, ...] | None = None) -> PartSource:
         """Return how the part is read, in the newest columns unless others are given."""
         return PartSource(
-            open_stores(self.store).blob, self.shard, relations or self.relations,
-            self.spec.read_format, row_group_bytes=self.spec.row_group_bytes,
-        )  # fmt: skip
+            open_stores(self.store).blob,
+            self.shard,
+            relations or self.relations,
+            self.spec.read_format,
+            row_group_bytes=self.spec.row_group_bytes,
+        )
 
 
 def tasks_of(
@@ -74,11 +77,17 @@ def tasks_of(
     """Return a task for each part."""
     return [
         RowsTask(
-            stores.settings, state.name, state.relations, state.spec, ref,
-            found.get(ref.key, NO_ROWS), suppressed, state.generation,
+            stores.settings,
+            state.name,
+            state.relations,
+            state.spec,
+            ref,
+            found.get(ref.key, NO_ROWS),
+            suppressed,
+            state.generation,
         )
         for ref in refs
-    ]  # fmt: skip
+    ]
 
 
 def _masked(
@@ -160,9 +169,11 @@ def rewrite_part(task: RowsTask) -> Rewritten:
     relation = own[-1]
     if ref.order != relation.sort_ids:
         raise InvalidRequest(
-            "a part that holds rows to erase is in another sort order", shard=task.shard,
-            part=ref.key, cure=f"run `strata compact {task.shard} --full --migrate`, then again",
-        )  # fmt: skip
+            "a part that holds rows to erase is in another sort order",
+            shard=task.shard,
+            part=ref.key,
+            cure=f"run `strata compact {task.shard} --full --migrate`, then again",
+        )
     source = task.source(own)
     data = part_bytes(source, ref)
     taken = [0, 0, 0]  # updates, sum of diffs, digest
@@ -179,11 +190,17 @@ def rewrite_part(task: RowsTask) -> Rewritten:
             yield table
 
     written = write_parts(
-        source.blob, keys.part_prefix(task.shard, task.generation), left(), relation,
-        layout=ref.layout, description=read_footer(data).description,
-        part_bytes=max(spec.part_bytes, 2 * ref.size_bytes), row_group_bytes=spec.row_group_bytes,
-        stats_spec=spec.stats, run=ref.run,
-    )  # fmt: skip
+        source.blob,
+        keys.part_prefix(task.shard, task.generation),
+        left(),
+        relation,
+        layout=ref.layout,
+        description=read_footer(data).description,
+        part_bytes=max(spec.part_bytes, 2 * ref.size_bytes),
+        row_group_bytes=spec.row_group_bytes,
+        stats_spec=spec.stats,
+        run=ref.run,
+    )
     removed = Removed(taken[0], wrapped(taken[1]), taken[2] % MODULUS)
     _check(task, written, removed)
     return Rewritten(ref, tuple(written), removed)
@@ -204,8 +221,12 @@ def _check(task: RowsTask, written: Sequence[WrittenPart], removed: Removed) -> 
         if left != whole:
             raise Corrupt(
                 "a part does not hold what was recorded when it was written",
-                shard=task.shard, part=ref.key, field=name, found=left, recorded=whole,
+                shard=task.shard,
+                part=ref.key,
+                field=name,
+                found=left,
+                recorded=whole,
                 cure="nothing was changed; `strata validate` names every damaged part",
-            )  # fmt: skip
+            )
     if removed.updates != len(task.rows):
         raise Corrupt("a part has other rows than were found in it", part=ref.key)

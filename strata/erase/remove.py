@@ -67,9 +67,12 @@ class Waiting:
         while what := look():
             if waited >= self.seconds:
                 raise Unavailable(
-                    "the erasure goes on when others have ended", certain=True, waits_for=what,
-                    seconds=self.seconds, cure="run the same command again; what is done stays",
-                )  # fmt: skip
+                    "the erasure goes on when others have ended",
+                    certain=True,
+                    waits_for=what,
+                    seconds=self.seconds,
+                    cure="run the same command again; what is done stays",
+                )
             self.sleep(POLL_S)
             waited += POLL_S
 
@@ -152,9 +155,11 @@ class Removal:
             if closing.erasure.closed and not closing.unseen:
                 return closing.erasure.closed
         raise Conflict(
-            "others append and merge faster than rows are erased", shard=self.shard,
-            rounds=ROUNDS, cure="run the same command again while less goes on",
-        )  # fmt: skip
+            "others append and merge faster than rows are erased",
+            shard=self.shard,
+            rounds=ROUNDS,
+            cure="run the same command again while less goes on",
+        )
 
     def _closed(self, clean: Collection[str]) -> Closing:
         last: list[Closing] = []
@@ -236,9 +241,14 @@ class Removal:
             else:
                 parts.append(WrittenPart(ref, stats))
         batch = write_batch(
-            self.stores.blob, self.shard, parts, old.lower, old.upper, old.since,
+            self.stores.blob,
+            self.shard,
+            parts,
+            old.lower,
+            old.upper,
+            old.since,
             state.generation,
-        )  # fmt: skip
+        )
         return batch, Removed(
             sum(one.updates for one in removed),
             wrapped(sum(one.diffs_sum for one in removed)),
@@ -286,12 +296,14 @@ def note_step(
         "instead": new.manifest,
         "parts": [
             {
-                "part": key, "bytes": one.old.size_bytes, "rows": one.removed.updates,
+                "part": key,
+                "bytes": one.old.size_bytes,
+                "rows": one.removed.updates,
                 "instead": [part.ref.key for part in one.parts],
             }
             for key, one in sorted(done.items())
         ],
-    }  # fmt: skip
+    }
     data = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     key = keys.erasure_key(shard, f"{erasure.id}/{keys.content_hash(data)}")
     retry(partial(stores.blob.set, key, data))

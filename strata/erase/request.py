@@ -35,8 +35,9 @@ class ErasureRequest:
             if len(term.strip()) < TERM_CHARS:
                 raise InvalidRequest(
                     "this term is too short: it would be found in texts about others",
-                    characters=len(term), cure=f"at least {TERM_CHARS} characters",
-                )  # fmt: skip
+                    characters=len(term),
+                    cure=f"at least {TERM_CHARS} characters",
+                )
 
     @cached_property
     def fingerprint(self) -> str:

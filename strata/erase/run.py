@@ -167,10 +167,17 @@ class Eraser:
         beyond = [*self.not_reached, *filter(None, [scrubbed(self.stores)])]
         proofs = [*self._proofs(shards, erasure)]
         return certificate_of(
-            erasure, name, steps, cleared, proofs, beyond, collections,
-            known_suppressed(self.stores, self.machine.load(name)), rejected,
+            erasure,
+            name,
+            steps,
+            cleared,
+            proofs,
+            beyond,
+            collections,
+            known_suppressed(self.stores, self.machine.load(name)),
+            rejected,
             self.stores.clock(),
-        )  # fmt: skip
+        )
 
     def _proofs(self, shards: Sequence[str], erasure: Erasure) -> Iterator[tuple[Proof, Erased]]:
         for shard in shards:
@@ -178,20 +185,28 @@ class Eraser:
             proof, erased = prove(self.stores, shard, finder, erasure.id, self.terms, self.runner)
             if proof.matching or proof.hash_hits:
                 raise Corrupt(
-                    "rows of an erasure are still found, no certificate is issued", shard=shard,
-                    matching=proof.matching, hashes=proof.hash_hits,
+                    "rows of an erasure are still found, no certificate is issued",
+                    shard=shard,
+                    matching=proof.matching,
+                    hashes=proof.hash_hits,
                     cure="they came meanwhile: run the same command again; if that does not help, "
                     "set the shard's mode to off first, since a statistic may be wrong",
-                )  # fmt: skip
+                )
             yield proof, erased
 
     def _removal(self, shard: str) -> Removal:
         mine = shard == self.request.shard
         finder: Finder = self.finder if mine else TermFinder(self.stores, self.terms, self.runner)
         return Removal(
-            self.stores, shard, finder, self.filter if mine else None, mine, self.runner,
-            self.patience, self.log,
-        )  # fmt: skip
+            self.stores,
+            shard,
+            finder,
+            self.filter if mine else None,
+            mine,
+            self.runner,
+            self.patience,
+            self.log,
+        )
 
     def _about(self) -> list[str]:
         """Return the shards that may hold texts about the rows: rejected ones, and the journals."""

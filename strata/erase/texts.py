@@ -110,9 +110,11 @@ class Terms:
             return any(self._found(piece) for piece in _pieces(key, data))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise Corrupt(
-                "a blob cannot be searched", key=key, reason=str(error),
+                "a blob cannot be searched",
+                key=key,
+                reason=str(error),
                 cure="`strata verify` names the damaged ones",
-            ) from error  # fmt: skip
+            ) from error
 
     def _found(self, piece: bytes | pa.Table) -> bool:
         return self.within(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())

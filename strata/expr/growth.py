@@ -165,18 +165,20 @@ def _mapped(call: Call, args: Sequence[Extent]) -> Extent:
     return Extent(max(1, items.constant) * most, items.factor * most)
 
 
-_RULES: Final[Mapping[str, Rule]] = MappingProxyType({
-    **dict.fromkeys(("concat", "overlay", "create_array"), _together),
-    **dict.fromkeys(("string_replace", "reg_exp_replace"), _replacing),
-    **dict.fromkeys(("string_lpad", "string_rpad"), _padded),
-    **dict.fromkeys(("md5", "sha1", "sha2", "sound_ex", "chr"), lambda call, args: _SHOWN),
-    **dict.fromkeys(("upper", "lower", "init_cap"), _multiplied(3)),
-    "string_translate": _multiplied(4),
-    "hex": _multiplied(2),
-    **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(16)),
-    **dict.fromkeys(("cast", "variant_get"), _cast),
-    "concat_ws": _joined,
-    "string_repeat": _repeated,
-    "string_space": _spaces,
-    "transform": _mapped,
-})  # fmt: skip
+_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        **dict.fromkeys(("concat", "overlay", "create_array"), _together),
+        **dict.fromkeys(("string_replace", "reg_exp_replace"), _replacing),
+        **dict.fromkeys(("string_lpad", "string_rpad"), _padded),
+        **dict.fromkeys(("md5", "sha1", "sha2", "sound_ex", "chr"), lambda call, args: _SHOWN),
+        **dict.fromkeys(("upper", "lower", "init_cap"), _multiplied(3)),
+        "string_translate": _multiplied(4),
+        "hex": _multiplied(2),
+        **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(16)),
+        **dict.fromkeys(("cast", "variant_get"), _cast),
+        "concat_ws": _joined,
+        "string_repeat": _repeated,
+        "string_space": _spaces,
+        "transform": _mapped,
+    }
+)

@@ -13,24 +13,26 @@ from strata.expr.records import field_name
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, occupied
 
-_INFIX: Final[Mapping[str, str]] = MappingProxyType({
-    "equal_to": "=",
-    "equal_null_safe": "<=>",
-    "less_than": "<",
-    "less_than_or_equal": "<=",
-    "greater_than": ">",
-    "greater_than_or_equal": ">=",
-    "and": "AND",
-    "or": "OR",
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "remainder": "%",
-    "like": "LIKE",
-    "timestamp_add_interval": "+",
-    "timestamp_add_ym_interval": "+",
-})  # fmt: skip
+_INFIX: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "equal_to": "=",
+        "equal_null_safe": "<=>",
+        "less_than": "<",
+        "less_than_or_equal": "<=",
+        "greater_than": ">",
+        "greater_than_or_equal": ">=",
+        "and": "AND",
+        "or": "OR",
+        "add": "+",
+        "subtract": "-",
+        "multiply": "*",
+        "divide": "/",
+        "remainder": "%",
+        "like": "LIKE",
+        "timestamp_add_interval": "+",
+        "timestamp_add_ym_interval": "+",
+    }
+)
 _TRY: Final = ("", "TRY_")
 _LONGEST: Final = 60  # characters of a text shown
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -118,17 +118,31 @@ def _range_json(value: Any, column_type: ColumnType) -> dict[str, Any]:
 
 def _nested(kind: Kind, datum: str, number: int, form: Form, **more: Any) -> Encoding:
     return Encoding(
-        kind=kind, datum=datum, number=number, layout=Layout(form), quoted=False, stats="nested",
-        by_value=False, **more,
-    )  # fmt: skip
+        kind=kind,
+        datum=datum,
+        number=number,
+        layout=Layout(form),
+        quoted=False,
+        stats="nested",
+        by_value=False,
+        **more,
+    )
 
 
 def _array(kind: Kind, *examples: str) -> Encoding:
     return _nested(
-        kind, "array", 21, Form.ARRAY, order=f"dimensions, then {_LISTED}", arrow=_struct,
-        spark=_array_spark, json=_array_json, parts=_array_parts, spelling=check_array,
+        kind,
+        "array",
+        21,
+        Form.ARRAY,
+        order=f"dimensions, then {_LISTED}",
+        arrow=_struct,
+        spark=_array_spark,
+        json=_array_json,
+        parts=_array_parts,
+        spelling=check_array,
         examples=examples,
-    )  # fmt: skip
+    )
 
 
 _LISTED: Final = "element by element, the shorter first"

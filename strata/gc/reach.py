@@ -54,9 +54,14 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
                 held.setdefault(key, state.seqno)
         states, after = states + 1, state
     return Reach(
-        head, fence, live, held, states, tuple(_holders(head, now_ms)),
+        head,
+        fence,
+        live,
+        held,
+        states,
+        tuple(_holders(head, now_ms)),
         tuple(sorted(lost)),
-    )  # fmt: skip
+    )
 
 
 def _holders(head: State, now_ms: int) -> Iterable[str]:

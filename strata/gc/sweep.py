@@ -145,8 +145,11 @@ def survey(
         idle = "it was dropped so lately that readers may still be under way"
         return replace(report, idle_reason=idle), found
     blob = machine.stores.blob
-    small = {i.key for prefix in (usage_prefix, backfill_prefix)
-             for i in _listed(blob, prefix(head.name))}  # fmt: skip
+    small = {
+        i.key
+        for prefix in (usage_prefix, backfill_prefix)
+        for i in _listed(blob, prefix(head.name))
+    }
     judge = Judge(machine, found, settings.gc, settings.usage, now_ms, small)
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
@@ -199,6 +202,9 @@ def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> 
     if wrong:
         raise Corrupt(
             "a state names blobs that no state could name any more; they were restored",
-            shard=head.name, seqno=head.seqno, blobs=len(wrong), first=wrong[0],
+            shard=head.name,
+            seqno=head.seqno,
+            blobs=len(wrong),
+            first=wrong[0],
             cure="a writer of an older version is at work: stop it, and run strata validate",
-        )  # fmt: skip
+        )

@@ -117,9 +117,11 @@ class Judge:
         if generation > self._newest_generation(generation):
             raise Corrupt(
                 "a blob is of a generation that is still to come; nothing was deleted",
-                shard=key.shard, key=info.key, generation=self._reach.head.generation,
+                shard=key.shard,
+                key=info.key,
+                generation=self._reach.head.generation,
                 cure="do the settings name the consensus store that belongs to these blobs?",
-            )  # fmt: skip
+            )
         if generation >= fence:
             return Fate.YOUNG, (
                 f"no state names it, but a writer of generation {generation} may still commit it"

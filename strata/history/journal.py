@@ -37,9 +37,14 @@ def journal_spec(name: str, row: type, key: Sequence[str]) -> ShardSpec:
     """Return the declaration of a journal whose rows are the fields of a dataclass."""
     types = {f.name: _TYPES.get(getattr(f.type, "__name__", ""), "string") for f in fields(row)}
     columns = [{"name": n, "type": kind, "nullable": False} for n, kind in types.items()]
-    return parse_spec({
-        "name": name, "columns": columns, "key": list(key), "write_format": "structured",
-    })  # fmt: skip
+    return parse_spec(
+        {
+            "name": name,
+            "columns": columns,
+            "key": list(key),
+            "write_format": "structured",
+        }
+    )
 
 
 def append_rows(
@@ -72,12 +77,19 @@ def _append(
     """Append at the state's upper; return False if another writer was faster."""
     name, lower = state.name, state.upper
     at = max(stores.clock(), lower)
-    parts = list(write_parts(
-        stores.blob, keys.part_prefix(name, state.generation), [_updates(state, rows, at)],
-        state.relation, layout="structured", description=Description(lower, at + 1, MIN_TIME),
-        part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
-        stats_spec=state.spec.stats,
-    ))  # fmt: skip
+    parts = list(
+        write_parts(
+            stores.blob,
+            keys.part_prefix(name, state.generation),
+            [_updates(state, rows, at)],
+            state.relation,
+            layout="structured",
+            description=Description(lower, at + 1, MIN_TIME),
+            part_bytes=state.spec.part_bytes,
+            row_group_bytes=state.spec.row_group_bytes,
+            stats_spec=state.spec.stats,
+        )
+    )
     batch = write_batch(stores.blob, name, parts, lower, at + 1, MIN_TIME, state.generation)
     try:
         machine.append(name, token=token, lower=lower, upper=at + 1, batch=batch)

@@ -51,9 +51,17 @@ class Operation:
 
 
 def note(  # noqa: PLR0913  these are the fields of one row
-    stores: Stores, metrics: Metrics, what: str, began_ms: int, document: Mapping[str, Any],
-    code: int, *, by: str | None = None, error: str = "", reason: str = "",
-) -> int:  # fmt: skip
+    stores: Stores,
+    metrics: Metrics,
+    what: str,
+    began_ms: int,
+    document: Mapping[str, Any],
+    code: int,
+    *,
+    by: str | None = None,
+    error: str = "",
+    reason: str = "",
+) -> int:
     """Record what an operation did to each shard of its result; return the number of rows.
 
     `document` is the result of a job, or of a command about one shard. `by` is the person who acts,
@@ -95,8 +103,9 @@ def journal(stores: Stores) -> list[Operation]:
     if SHARD not in Machine(stores).names():
         return []
     state = Machine(stores).load(SHARD)
-    rows = [row for batch in scan(stores, state, plan_read(stores, state))
-            for row in batch.to_pylist()]  # fmt: skip
+    rows = [
+        row for batch in scan(stores, state, plan_read(stores, state)) for row in batch.to_pylist()
+    ]
     rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
     names = list(Operation.__dataclass_fields__)
     return [Operation(**{name: row[name] for name in names}) for row in rows]
@@ -142,19 +151,29 @@ def _operation(
     if not isinstance(seconds, float):
         seconds = (ended_ms - began_ms) / 1000
     return Operation(
-        str(one["shard"]), what, began_ms, seconds, by,
-        OUTCOMES.get(mine, "failed"), _first(counts, _ROWS), _first(counts, _BYTES),
+        str(one["shard"]),
+        what,
+        began_ms,
+        seconds,
+        by,
+        OUTCOMES.get(mine, "failed"),
+        _first(counts, _ROWS),
+        _first(counts, _BYTES),
         orjson.dumps(counts | more, option=orjson.OPT_SORT_KEYS).decode(),
-    )  # fmt: skip
+    )
 
 
 def _with_bill(found: list[Operation], spent: Mapping[str, int]) -> list[Operation]:
     """Return the rows with the S3 requests; for several shards, in a row for all shards."""
     if not found or not spent:
         return found
-    one = found[0] if len(found) == 1 else replace(
-        found[0], shard=EVERY_SHARD, outcome=OUTCOMES[0], rows=0, bytes=0, details="{}"
-    )  # fmt: skip
+    one = (
+        found[0]
+        if len(found) == 1
+        else replace(
+            found[0], shard=EVERY_SHARD, outcome=OUTCOMES[0], rows=0, bytes=0, details="{}"
+        )
+    )
     counts = orjson.loads(one.details) | spent
     detailed = replace(one, details=orjson.dumps(counts, option=orjson.OPT_SORT_KEYS).decode())
     return [detailed] if len(found) == 1 else [*found, detailed]

@@ -235,8 +235,12 @@ def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilt
     """
     oldest = _oldest(stores, settings)
     days = _listed(stores, shard)
-    found = [used for day, names in days.items() if day >= oldest
-             for used in _of_day(stores, shard, day, names)]  # fmt: skip
+    found = [
+        used
+        for day, names in days.items()
+        if day >= oldest
+        for used in _of_day(stores, shard, day, names)
+    ]
     return _united(found)
 
 

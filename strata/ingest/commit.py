@@ -79,10 +79,16 @@ class Committer:
         basis = self.ledger.with_files(state, taken, step.token, first=first, progress=progress)
         try:
             return self.machine.append(
-                name, token=step.token, lower=lower, upper=upper, batch=batch,
-                rejected=total(result.counts for result in results).rejected, rejects=index,
-                writer=self.writer, basis=replace(basis, upper=upper_of_basis),
-            )  # fmt: skip
+                name,
+                token=step.token,
+                lower=lower,
+                upper=upper,
+                batch=batch,
+                rejected=total(result.counts for result in results).rejected,
+                rejects=index,
+                writer=self.writer,
+                basis=replace(basis, upper=upper_of_basis),
+            )
         except InvalidRequest as error:
             known = self.machine.committed(name, step.token, upper)
             if known is not None:  # a double of this run committed the same work at another time
@@ -91,8 +97,10 @@ class Committer:
                 raise
             raise Conflict(
                 "another writer was faster, nothing was committed",
-                shard=name, reason=error.message, cure="run again: what is left is taken then",
-            ) from error  # fmt: skip
+                shard=name,
+                reason=error.message,
+                cure="run again: what is left is taken then",
+            ) from error
 
     def _still_new(self, work: Work, upper_of_basis: int | None) -> bool:
         """Return whether a batch that lost its race can still be appended."""
@@ -141,9 +149,16 @@ def report_of_known(state: State, work: Work) -> IngestReport:
     else:
         lower, upper = bounds(work.asked)
         report = IngestReport(
-            state.name, state.seqno, lower, upper, 0, 0, 0,
-            already_committed=True, token=work.asked.token or "",
-        )  # fmt: skip
+            state.name,
+            state.seqno,
+            lower,
+            upper,
+            0,
+            0,
+            0,
+            already_committed=True,
+            token=work.asked.token or "",
+        )
     return _with_files(report, work)
 
 
@@ -152,10 +167,17 @@ def preview_of(state: State, work: Work, results: Sequence[TaskResult]) -> Inges
     lower, upper = bounds(work.step)
     found = total(result.counts for result in results)
     report = IngestReport(
-        state.name, state.seqno, lower, upper, found.rows - found.rejected, 0, 0,
-        already_committed=False, token=work.step.token or "",
+        state.name,
+        state.seqno,
+        lower,
+        upper,
+        found.rows - found.rejected,
+        0,
+        0,
+        already_committed=False,
+        token=work.step.token or "",
         counts=Counts(rejected=found.rejected),
-    )  # fmt: skip
+    )
     return _of_run(report, work, results)
 
 

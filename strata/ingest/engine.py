@@ -81,8 +81,9 @@ def ingest(  # noqa: PLR0913  the choices of one request
     if files is None or lower is not None or upper is not None:
         raise InvalidRequest(
             "nothing says what to ingest",
-            shard=name, cure="give files, or an interval with both lower and upper, or all",
-        )  # fmt: skip
+            shard=name,
+            cure="give files, or an interval with both lower and upper, or all",
+        )
     return ingest_now(stores, settings, name, step, write_format=write_format, runner=runner)
 
 
@@ -132,11 +133,13 @@ def ingest_steps(  # noqa: PLR0913  the same
         progress, now_ms = ledger.progress(), stores.clock()
         ready_tasks = [
             replace(
-                task, progress=progress,
+                task,
+                progress=progress,
                 verify=sampling(settings.ingest, state, now_ms, task.token),
             )
-            for some in groups for task in some
-        ]  # fmt: skip
+            for some in groups
+            for task in some
+        ]
         results = runner(worker, ready_tasks)
         committer = Committer(machine, state, ledger, writer)
         finish: Callable[[Work, Sequence[TaskResult]], IngestReport]

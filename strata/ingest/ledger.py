@@ -226,8 +226,10 @@ class Ledger:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise Corrupt(
                 "a ledger of source files is damaged",
-                shard=self._shard, key=key, reason=str(error),
-            ) from error  # fmt: skip
+                shard=self._shard,
+                key=key,
+                reason=str(error),
+            ) from error
 
 
 def _whole(rows: pa.Table) -> pa.Table:

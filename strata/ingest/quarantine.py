@@ -193,11 +193,16 @@ def _append(
         lower = max(state.upper, stores.clock())
         prefix, table = keys.part_prefix(name, state.generation), _table(state, rows, lower, diff)
         parts = write_parts(
-            stores.blob, prefix, [table], state.relation, layout="structured",
+            stores.blob,
+            prefix,
+            [table],
+            state.relation,
+            layout="structured",
             description=Description(lower, lower + 1, MIN_TIME),
-            part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
+            part_bytes=state.spec.part_bytes,
+            row_group_bytes=state.spec.row_group_bytes,
             stats_spec=state.spec.stats,
-        )  # fmt: skip
+        )
         batch = write_batch(stores.blob, name, parts, lower, lower + 1, MIN_TIME)
         try:
             machine.append(name, token=token, lower=lower, upper=lower + 1, batch=batch)

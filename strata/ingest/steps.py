@@ -47,9 +47,11 @@ def plan_steps(
     for work in works:
         if work.by_time and not work.asked.empty and work.commit is None and not _came(work):
             raise no_file(
-                state.name, paths=list(state.spec.source.paths),
-                lower=work.asked.lower, upper=work.asked.upper,
-            )  # fmt: skip
+                state.name,
+                paths=list(state.spec.source.paths),
+                lower=work.asked.lower,
+                upper=work.asked.upper,
+            )
     for n, work in enumerate(works):
         if work.asked.files is not None and work.commit is None:
             works[n] = _named_files(state, ledger, work)
@@ -61,10 +63,12 @@ def plan_steps(
 def no_file(name: str, **where: object) -> InvalidRequest:
     """Return the error for an interval that would be closed without a file."""
     return InvalidRequest(
-        "no file came", shard=name, **where,
+        "no file came",
+        shard=name,
+        **where,
         cure="look at the folder and the times in its paths; --empty closes the interval all the "
         "same",
-    )  # fmt: skip
+    )
 
 
 def _came(work: Work) -> bool:
@@ -115,8 +119,11 @@ def _named(name: str, step: Step) -> Step:
     if lower is None or upper is None or not MIN_TIME <= lower < upper:
         raise InvalidRequest(
             "the interval is empty or has no end",
-            shard=name, lower=lower, upper=upper, cure="lower < upper, in milliseconds since 1970",
-        )  # fmt: skip
+            shard=name,
+            lower=lower,
+            upper=upper,
+            cure="lower < upper, in milliseconds since 1970",
+        )
     return replace(step, token=check_name(step.token or interval_token(name, lower, upper)))
 
 
@@ -132,8 +139,10 @@ def _check_order(state: State, steps: Sequence[Step]) -> None:
         if bounds(before)[1] > bounds(after)[0]:
             raise InvalidRequest(
                 "the intervals are not in order",
-                shard=state.name, upper=before.upper, next_lower=after.lower,
-            )  # fmt: skip
+                shard=state.name,
+                upper=before.upper,
+                next_lower=after.lower,
+            )
 
 
 def _committed(machine: Machine, state: State, ledger: Ledger, step: Step) -> Commit | None:
@@ -149,15 +158,24 @@ def _committed(machine: Machine, state: State, ledger: Ledger, step: Step) -> Co
     if commit is None and lower < state.upper and (watched is None or lower < watched):
         raise InvalidRequest(
             "this interval is already written, and not under this token",
-            shard=state.name, token=step.token, lower=lower, upper=upper,
-            shard_upper=state.upper, cure="start at the shard's upper",
-        )  # fmt: skip
+            shard=state.name,
+            token=step.token,
+            lower=lower,
+            upper=upper,
+            shard_upper=state.upper,
+            cure="start at the shard's upper",
+        )
     if commit is not None and (commit.upper != upper or commit.lower < lower):
         raise InvalidRequest(
             "this token was used for another interval",
-            shard=state.name, token=step.token, lower=lower, upper=upper,
-            first_lower=commit.lower, first_upper=commit.upper, cure="another token, or none",
-        )  # fmt: skip
+            shard=state.name,
+            token=step.token,
+            lower=lower,
+            upper=upper,
+            first_lower=commit.lower,
+            first_upper=commit.upper,
+            cure="another token, or none",
+        )
     return commit
 
 
@@ -168,8 +186,10 @@ def _by_time(
     if not state.spec.source.paths:
         raise InvalidRequest(
             "the shard declares no source",
-            shard=state.name, setting="source.paths", cure="declare it, or name files with --from",
-        )  # fmt: skip
+            shard=state.name,
+            setting="source.paths",
+            cure="declare it, or name files with --from",
+        )
     timed = files_by_time(
         settings.store.landing, state.spec.source.paths, follow_links=settings.ingest.follow_links
     )
@@ -232,10 +252,14 @@ def _check_late(state: State, works: Sequence[Work]) -> None:
             late = [f for f in work.step.files or () if f.time_ms is None or f.time_ms < low]
             raise InvalidRequest(
                 "a file came late, and this shard takes no late files",
-                shard=state.name, file=late[0].name, files=len(late), lower=low, upper=high,
+                shard=state.name,
+                file=late[0].name,
+                files=len(late),
+                lower=low,
+                upper=high,
                 cure="is an older change overtaken by what is in? remove the file; else declare "
                 "source.late_files: take",
-            )  # fmt: skip
+            )
 
 
 def _named_files(state: State, ledger: Ledger, work: Work) -> Work:

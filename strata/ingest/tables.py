@@ -80,15 +80,22 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
     known = machine.committed(name, token, rows.upper)
     if known is not None and (known.lower, known.upper) != (rows.lower, rows.upper):
         raise InvalidRequest(
-            "this token was used for another interval", shard=name, token=token,
-            first_lower=known.lower, first_upper=known.upper, cure="another token, or none",
-        )  # fmt: skip
+            "this token was used for another interval",
+            shard=name,
+            token=token,
+            first_lower=known.lower,
+            first_upper=known.upper,
+            cure="another token, or none",
+        )
     if known is None and (rows.lower < state.upper or rows.lower >= rows.upper):
         raise InvalidRequest(
             "this interval is already written, or is empty",
-            shard=name, lower=rows.lower, upper=rows.upper, shard_upper=state.upper,
+            shard=name,
+            lower=rows.lower,
+            upper=rows.upper,
+            shard_upper=state.upper,
             cure="start at the shard's upper, or repeat with the token of the first time",
-        )  # fmt: skip
+        )
     if known is None:
         check_source(state)
         check_debt(state.spine, state.name, settings.compact.debt_max)
@@ -108,9 +115,11 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         diff_column=rows.diff_column or spec.source.diff_column,
         deleted_column=rows.deleted_column or "",
     )
-    time = TimeSpec() if rows.time_column is None else replace(
-        spec.time, origin="column", column=rows.time_column
-    )  # fmt: skip
+    time = (
+        TimeSpec()
+        if rows.time_column is None
+        else replace(spec.time, origin="column", column=rows.time_column)
+    )
     return replace(spec, source=source, time=time)
 
 

@@ -59,33 +59,44 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
     if source.envelope in ORDERED and not 0 < len(relation.key) < len(relation.columns):
         raise InvalidRequest(
             "this envelope needs a key that is not the whole row",
-            shard=spec.name, setting="source.envelope", value=source.envelope,
+            shard=spec.name,
+            setting="source.envelope",
+            value=source.envelope,
             cure="declare key: [NAME, ...]",
-        )  # fmt: skip
+        )
     if source.envelope not in format_of(source.format).envelopes:
         having = [name for name in FORMATS if source.envelope in format_of(name).envelopes]
         raise InvalidRequest(
             "files of this format cannot have this envelope",
-            shard=spec.name, setting="source.format", value=source.format,
-            envelope=source.envelope, cure=" or ".join(sorted(having, reverse=True)),
-        )  # fmt: skip
+            shard=spec.name,
+            setting="source.format",
+            value=source.format,
+            envelope=source.envelope,
+            cure=" or ".join(sorted(having, reverse=True)),
+        )
     if source.deleted_column and source.deleted_column in relation.by_name:
         raise InvalidRequest(
             "the column of tombstones is not stored, so it cannot be declared",
-            shard=spec.name, column=source.deleted_column, cure="remove it from the columns",
-        )  # fmt: skip
+            shard=spec.name,
+            column=source.deleted_column,
+            cure="remove it from the columns",
+        )
     if source.envelope == "diff" and source.diff_column in relation.by_name:
         raise InvalidRequest(
             "the diff column is not stored, so it cannot be declared",
-            shard=spec.name, column=source.diff_column, cure="remove it from the columns",
-        )  # fmt: skip
+            shard=spec.name,
+            column=source.diff_column,
+            cure="remove it from the columns",
+        )
     column = relation.by_name.get(time.column or "")
     if time.origin != "interval" and column and column.type.kind not in TIME_KINDS:
         raise InvalidRequest(
             "this column cannot give the time",
-            shard=spec.name, column=column.name, type=str(column.type),
+            shard=spec.name,
+            column=column.name,
+            type=str(column.type),
             cure=f"one of {', '.join(TIME_KINDS)}; integers are milliseconds since 1970",
-        )  # fmt: skip
+        )
 
 
 def default_of(column: Column) -> pa.Array | None:
@@ -213,5 +224,7 @@ def _out_of_time(
     found = next(reject for reject in first if reject.column == column)
     raise InvalidRequest(
         "a row's time lies outside of the interval",
-        **details(found), rows=len(rows), cure="ingest the interval it belongs to, or time.late",
-    )  # fmt: skip
+        **details(found),
+        rows=len(rows),
+        cure="ingest the interval it belongs to, or time.late",
+    )

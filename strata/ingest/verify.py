@@ -100,9 +100,13 @@ def _chosen(how: Sampling | None, *facts: object) -> int | None:
 
 
 def verify_rows(
-    how: Sampling | None, spec: ShardSpec, raw: RawFile, typed: TypedRows,
-    types: Mapping[str, ColumnType], without: Rows = NONE_BAD,
-) -> Verified:  # fmt: skip
+    how: Sampling | None,
+    spec: ShardSpec,
+    raw: RawFile,
+    typed: TypedRows,
+    types: Mapping[str, ColumnType],
+    without: Rows = NONE_BAD,
+) -> Verified:
     """Compare some rows of a file with their typed rows, in the columns `types`.
 
     Rejected rows are not compared, because they are not stored; nor are the rows `without`, which
@@ -155,9 +159,12 @@ def _shown(value: object) -> str:
 
 
 def verify_stored(
-    how: Sampling | None, store: Blob, relation: Relation, rows: pa.Table,
+    how: Sampling | None,
+    store: Blob,
+    relation: Relation,
+    rows: pa.Table,
     written: Sequence[WrittenPart],
-) -> tuple[Difference, ...]:  # fmt: skip
+) -> tuple[Difference, ...]:
     """Compare the stored run with the rows that went in: by digest, diffs and times.
 
     Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ.

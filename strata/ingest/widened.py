@@ -26,8 +26,11 @@ def check_widened(state: State) -> None:
             if reason is not None:
                 raise InvalidRequest(
                     "rows would be retracted by a value that is read otherwise than it was stored",
-                    shard=state.name, column=state.relation.by_id[number].name,
-                    envelope=state.spec.source.envelope, widened=f"{before.type} to {after.type}",
-                    version=new.version, reason=reason,
+                    shard=state.name,
+                    column=state.relation.by_id[number].name,
+                    envelope=state.spec.source.envelope,
+                    widened=f"{before.type} to {after.type}",
+                    version=new.version,
+                    reason=reason,
                     cure="create a shard of the wider type and ingest into it; or append only",
-                )  # fmt: skip
+                )

@@ -69,6 +69,7 @@ def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:
         batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(rows)
         return batches
     raise InvalidRequest(
-        "these rows offer no Arrow stream", type=type(rows).__name__,
+        "these rows offer no Arrow stream",
+        type=type(rows).__name__,
         cure="a pyarrow Table or RecordBatchReader, a Polars DataFrame, a DuckDB relation",
-    )  # fmt: skip
+    )

@@ -106,9 +106,7 @@ def each_shard(
 
 
 def _error_document(error: StrataError) -> dict[str, Any]:
-    return {
-        "kind": type(error).__name__, "message": str(error), "exit_code": error.exit_code
-    }  # fmt: skip
+    return {"kind": type(error).__name__, "message": str(error), "exit_code": error.exit_code}
 
 
 def _first_error(document: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from strata.kernels.json_state import (
     SLOW,
     get,
     put,
-)  # fmt: skip
+)
 from strata.kernels.json_text import REFUSE, at
 from strata.kernels.memory import load64, trailing_zeros
 
@@ -136,9 +136,17 @@ def _is_inside(reals: Floats, node: Int, digits: Int, exponent: Int, negative: b
 
 @lean
 def _add_real(
-    cells: Ints, reals: Floats, slow: Ints, used: Ints, node: Int, start: Int, end: Int,
-    digits: Int, exponent: Int, negative: bool,
-) -> None:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    slow: Ints,
+    used: Ints,
+    node: Int,
+    start: Int,
+    end: Int,
+    digits: Int,
+    exponent: Int,
+    negative: bool,
+) -> None:
     """Add a number with a fraction or an exponent, given by its digits and its place."""
     if exponent <= 280 and cells[node + LEVEL] >= HIDDEN:
         return

@@ -57,7 +57,7 @@ from strata.kernels.json_state import (
     child_node,
     get,
     put,
-)  # fmt: skip
+)
 from strata.kernels.json_text import (
     QUOTE,
     REFUSE,
@@ -82,9 +82,18 @@ TOP: Final = np.uint64(2**63)  # with this bit flipped, words sort as signed int
 
 @lean
 def scan_texts(
-    cells: Ints, reals: Floats, kept: Bytes, names: Bytes, table: Ints, slow: Ints,
-    scratch: Bytes, used: Ints, text: Bytes, offsets: Ints, row: Int,
-) -> Int:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    kept: Bytes,
+    names: Bytes,
+    table: Ints,
+    slow: Ints,
+    scratch: Bytes,
+    used: Ints,
+    text: Bytes,
+    offsets: Ints,
+    row: Int,
+) -> Int:
     """Add the texts from `row` on to the state; return the row that was not added, or their number.
 
     `offsets` ascend and stay SLACK bytes below the end of `text`. `used[STATUS]` says why the scan
@@ -111,9 +120,18 @@ def scan_texts(
 
 @inlined
 def _document(
-    cells: Ints, reals: Floats, kept: Bytes, names: Bytes, table: Ints, slow: Ints,
-    scratch: Bytes, used: Ints, text: Bytes, start: Int, end: Int,
-) -> bool:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    kept: Bytes,
+    names: Bytes,
+    table: Ints,
+    slow: Ints,
+    scratch: Bytes,
+    used: Ints,
+    text: Bytes,
+    start: Int,
+    end: Int,
+) -> bool:
     """Add one text; False if it must be refused."""
     i = space(text, start, end)
     node: Int = 0
@@ -148,9 +166,17 @@ def _document(
 
 @inlined
 def _leaf(
-    cells: Ints, reals: Floats, kept: Bytes, slow: Ints, scratch: Bytes, used: Ints, text: Bytes,
-    i: Int, end: Int, node: Int,
-) -> Int:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    kept: Bytes,
+    slow: Ints,
+    scratch: Bytes,
+    used: Ints,
+    text: Bytes,
+    i: Int,
+    end: Int,
+    node: Int,
+) -> Int:
     """Add the value at `i`, neither a map nor a list; return the position after it."""
     byte = at(text, i, end)
     if byte == QUOTE:
@@ -204,9 +230,17 @@ def _close(cells: Ints, text: Bytes, i: Int, end: Int, top: Int) -> tuple[Int, I
 
 @inlined
 def _key(
-    cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints, scratch: Bytes, text: Bytes,
-    i: Int, end: Int, top: Int,
-) -> tuple[Int, Int]:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    used: Ints,
+    names: Bytes,
+    table: Ints,
+    scratch: Bytes,
+    text: Bytes,
+    i: Int,
+    end: Int,
+    top: Int,
+) -> tuple[Int, Int]:
     """Return the position of the value after the key at `i`, and its node."""
     if at(text, i, end) != QUOTE:
         return REFUSE, 0
@@ -220,9 +254,17 @@ def _key(
         guesses += 1
     if stop < 0:
         stop, node = _look_up(
-            cells, reals, used, names, table, scratch, text, i + 1, end,
+            cells,
+            reals,
+            used,
+            names,
+            table,
+            scratch,
+            text,
+            i + 1,
+            end,
             get(cells, top + MEMBERS_OF),
-        )  # fmt: skip
+        )
         if stop < 0:
             return REFUSE, 0
         put(cells, before, node)
@@ -267,9 +309,17 @@ def _same(text: Bytes, i: Int, names: Bytes, place: Int, length: Int) -> bool:
 
 @lean
 def _look_up(
-    cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints, scratch: Bytes, text: Bytes,
-    i: Int, end: Int, parent: Int,
-) -> tuple[Int, Int]:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    used: Ints,
+    names: Bytes,
+    table: Ints,
+    scratch: Bytes,
+    text: Bytes,
+    i: Int,
+    end: Int,
+    parent: Int,
+) -> tuple[Int, Int]:
     """Return the place of the closing quote of the key that begins at `i`, and its node."""
     stop = string_end(used, text, i, end)
     if stop < 0:

@@ -123,9 +123,16 @@ def put(cells: Ints, at: Int, value: Int) -> None:
 
 @lean
 def child_node(
-    cells: Ints, reals: Floats, used: Ints, names: Bytes, table: Ints,
-    parent: Int, source: Bytes, start: Int, length: Int,
-) -> Int:  # fmt: skip
+    cells: Ints,
+    reals: Floats,
+    used: Ints,
+    names: Bytes,
+    table: Ints,
+    parent: Int,
+    source: Bytes,
+    start: Int,
+    length: Int,
+) -> Int:
     """Return the node of a key under a parent; make it if there is none.
 
     `source[start:start + length]` is the key as UTF-8, without escapes.

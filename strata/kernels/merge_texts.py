@@ -58,11 +58,20 @@ def sort_texts(
                     rows, shared, other_rows, other_order, other_shared, starts, runs, low, high
                 )
                 aside = _merge_runs(
-                    at, sizes, skip,
-                    other_rows[low:middle], other_order[low:middle], other_shared[low:middle],
-                    other_rows[middle:], other_order[middle:], other_shared[middle:],
-                    starts, runs, 0, heads,
-                )  # fmt: skip
+                    at,
+                    sizes,
+                    skip,
+                    other_rows[low:middle],
+                    other_order[low:middle],
+                    other_shared[low:middle],
+                    other_rows[middle:],
+                    other_order[middle:],
+                    other_shared[middle:],
+                    starts,
+                    runs,
+                    0,
+                    heads,
+                )
                 _put_behind_heads(
                     sizes, rows, order, shared, equal, other_rows, other_order, other_shared,
                     middle if aside else low, heads, low, high,

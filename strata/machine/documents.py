@@ -128,9 +128,12 @@ def _read(name: str, stored: Versioned, before: Version | None) -> Version:
     if (state.seqno, state.name) != (stored.seqno, name):
         raise Corrupt(
             "a stored state belongs elsewhere",
-            shard=name, seqno=stored.seqno, found=state.name, found_seqno=state.seqno,
+            shard=name,
+            seqno=stored.seqno,
+            found=state.name,
+            found_seqno=state.seqno,
             cure=DAMAGED,
-        )  # fmt: skip
+        )
     return version
 
 
@@ -142,5 +145,8 @@ def _named(name: str, stored: Versioned, error: Corrupt) -> Corrupt:
 def _missing(name: str, stored: Versioned, error: _DroppedError) -> Corrupt:
     return Corrupt(
         "states that a state builds upon are missing",
-        shard=name, seqno=stored.seqno, reason=str(error), cure=DAMAGED,
-    )  # fmt: skip
+        shard=name,
+        seqno=stored.seqno,
+        reason=str(error),
+        cure=DAMAGED,
+    )

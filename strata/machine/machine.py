@@ -249,8 +249,10 @@ class Machine:
                 self._sleep(_PAUSES.pause_s(attempt))
         raise Conflict(
             "other writers were faster every time",
-            shard=name, attempts=ATTEMPTS, cure="run again, or run fewer writers at a time",
-        )  # fmt: skip
+            shard=name,
+            attempts=ATTEMPTS,
+            cure="run again, or run fewer writers at a time",
+        )
 
     def _turn(self, name: str) -> AbstractContextManager[bool]:
         """Queue if a race was lost or others queued lately; otherwise from time to time.
@@ -313,9 +315,15 @@ class Machine:
         """
         move = partial(
             transitions.append,
-            token=token, lower=lower, upper=upper, batch=batch, rejected=rejected,
-            rejects=rejects, writer=writer, basis=basis,
-        )  # fmt: skip
+            token=token,
+            lower=lower,
+            upper=upper,
+            batch=batch,
+            rejected=rejected,
+            rejects=rejects,
+            writer=writer,
+            basis=basis,
+        )
         try:
             return self.apply(name, move)
         except (Conflict, InvalidRequest, Fenced):
@@ -375,9 +383,12 @@ class Machine:
             cause = {"reason": error.message, **error.details}
             raise Unavailable(
                 "the database of states fails, and it is not known whether a change was made",
-                certain=False, shard=name, seqno=seqno, **cause,
+                certain=False,
+                shard=name,
+                seqno=seqno,
+                **cause,
                 cure="mend it, then run again: a change that was made is recognised",
-            ) from error  # fmt: skip
+            ) from error
 
     def _retry(self, call: Callable[[], R]) -> R:
         return retry(call, sleep=self._sleep)

@@ -115,6 +115,9 @@ def _below(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
         return blobs_of(decode_manifest(data, BLOB_COLUMNS))
     except Corrupt as error:
         raise Corrupt(
-            error.message, shard=state.name, seqno=state.seqno, manifest=key,
+            error.message,
+            shard=state.name,
+            seqno=state.seqno,
+            manifest=key,
             cure="nothing was deleted; it goes when no state that counts names this manifest",
-        ) from error  # fmt: skip
+        ) from error

@@ -103,9 +103,13 @@ class _Own:
 
         def take(state: State, now_ms: int) -> tuple[State, Hold]:
             return hold(
-                state, now_ms, name=self.name, since=state.upper, lease_ms=self._lease_ms,
+                state,
+                now_ms,
+                name=self.name,
+                since=state.upper,
+                lease_ms=self._lease_ms,
                 owner=self.name,
-            )  # fmt: skip
+            )
 
         with suppress(Unavailable, Conflict):
             self._taken = True  # it may be taken even though the reply was lost
@@ -155,9 +159,8 @@ def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
     name = f"{PREFIX}{now_ms // share_ms}"
     # Clocks differ: a hold that has just expired may still be needed.
     kept = tuple(
-        h for h in state.holds
-        if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms)
-    )  # fmt: skip
+        h for h in state.holds if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms)
+    )
     tidy = replace(state, holds=kept)
     taken, _ = hold(
         tidy, now_ms, name=name, since=state.upper, lease_ms=lease_ms + share_ms, owner=PREFIX

@@ -149,9 +149,14 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     state = Machine(stores).load(shard)
     planned = plan_backfill(stores, state, selection)
     report = BackfillReport(
-        shard, dry_run, planned.parts, planned.size_bytes, planned.cost,
-        planned.stats_bytes, planned.stats_bytes,
-    )  # fmt: skip
+        shard,
+        dry_run,
+        planned.parts,
+        planned.size_bytes,
+        planned.cost,
+        planned.stats_bytes,
+        planned.stats_bytes,
+    )
     if dry_run or not planned.parts:
         return report
     began_ms = stores.clock()
@@ -165,9 +170,11 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     if report.damaged:
         raise Corrupt(
             "parts could not be read; all others have their statistics",
-            shard=shard, parts=len(report.damaged), first=report.damaged[0],
+            shard=shard,
+            parts=len(report.damaged),
+            first=report.damaged[0],
             cure="`strata validate` lists every damaged part",
-        )  # fmt: skip
+        )
     return replace(report, cost=replace(report.cost, seconds=took_ms / 1000))
 
 
@@ -291,10 +298,16 @@ class _Work:
         if not asked.bounds:
             columns = tuple(sorted({one.column.id for one in asked.wanted}))
         return CollectTask(
-            self.stores.settings, state.name, state.relations, half_of(state, part), part,
-            columns, asked.wanted, not asked.bounds,
+            self.stores.settings,
+            state.name,
+            state.relations,
+            half_of(state, part),
+            part,
+            columns,
+            asked.wanted,
+            not asked.bounds,
             keys.part_prefix(state.name, state.generation),
-        )  # fmt: skip
+        )
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
         """Apply the results to a batch; None if the batch is gone."""
@@ -303,10 +316,13 @@ class _Work:
             now = live(Machine(self.stores).load(self.state.name), batch)
             return None if now is None else Exchanged(now, 0, 0)
         return exchange(
-            self.stores, self.state.name, batch, good,
+            self.stores,
+            self.state.name,
+            batch,
+            good,
             lambda key, old: self._fresh(good[key], old, members_only=found[key].members_only),
             writer=self.writer,
-        )  # fmt: skip
+        )
 
     def _fresh(self, found: pa.RecordBatch, old: KnownStatistics, *, members_only: bool) -> Fresh:
         """Return the new statistics, trimmed; columns that were not collected keep theirs."""

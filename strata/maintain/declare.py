@@ -82,19 +82,25 @@ class ShardPlan:
             "kept": sum(not line.differs for line in self.lines),
             "lines": [
                 {
-                    "setting": line.setting, "before": line.before, "after": line.after,
-                    "effect": line.effect.value, "note": line.note, "cure": line.cure,
+                    "setting": line.setting,
+                    "before": line.before,
+                    "after": line.after,
+                    "effect": line.effect.value,
+                    "note": line.note,
+                    "cure": line.cure,
                 }
                 for line in self.lines
             ],
             "then": [
                 {
-                    "follow": step.follow.value, "command": step.command, "parts": step.parts,
+                    "follow": step.follow.value,
+                    "command": step.command,
+                    "parts": step.parts,
                     "bytes": step.size_bytes,
                 }
                 for step in self.then
             ],
-        }  # fmt: skip
+        }
 
 
 def plan_declarations(
@@ -139,9 +145,13 @@ def plan_one(
         return _plan(declaration, "create", lines)
     if state.dropped is not None:
         gone = Line(
-            "name", None, spec.name, Effect.REFUSED, "a shard of this name was dropped",
+            "name",
+            None,
+            spec.name,
+            Effect.REFUSED,
+            "a shard of this name was dropped",
             f"`strata create {spec.name} --spec {declaration.file} --revive` starts it empty",
-        )  # fmt: skip
+        )
         return _plan(declaration, "refused", [gone])
     found = compared_with(state, spec)
     lines = [_used(line, filters) for line in found.lines]
@@ -170,9 +180,11 @@ def _used(line: Line, filters: Sequence[RegisteredFilter]) -> Line:
     if not using:
         return line
     return replace(
-        line, effect=Effect.REFUSED, note=f"registered filters use it: {', '.join(using)}",
+        line,
+        effect=Effect.REFUSED,
+        note=f"registered filters use it: {', '.join(using)}",
         cure="change or remove them first",
-    )  # fmt: skip
+    )
 
 
 def check_statistics(spec: ShardSpec, relation: Relation) -> None:
@@ -203,10 +215,14 @@ def _unfit(spec: ShardSpec, relation: Relation, check: Check, *, weigh: bool) ->
             said = "".join(f", {name} {value}" for name, value in known.items())
             lines.append(
                 Line(
-                    setting, None, values.get(setting), Effect.REFUSED, error.message + said,
+                    setting,
+                    None,
+                    values.get(setting),
+                    Effect.REFUSED,
+                    error.message + said,
                     error.cure or "",
                 )
-            )  # fmt: skip
+            )
     return lines
 
 
@@ -228,8 +244,9 @@ def stored_steps(state: State, found: Comparison) -> tuple[StoredStep, ...]:
         parts = sum(batch.parts for batch in some)
         size = sum(b.stats_bytes if follow == Follow.TRIM else b.size_bytes for b in some)
         selection = _selection(follow, found)
-        steps.append(StoredStep(follow, _command(state.name, follow, selection), parts, size,
-                                selection))  # fmt: skip
+        steps.append(
+            StoredStep(follow, _command(state.name, follow, selection), parts, size, selection)
+        )
     return tuple(step for step in steps if step.parts)
 
 
@@ -274,10 +291,14 @@ def _command(shard: str, follow: Follow, selection: Selection | None) -> str:
 def plan_code(plans: Sequence[ShardPlan]) -> str:
     """Return a code for these plans: of equal ones the same, of others another."""
     facts = [
-        [plan.shard, plan.action, None if plan.seen is None else settings_of(plan.seen),
-         [[line.setting, line.after, line.effect] for line in plan.differences]]
+        [
+            plan.shard,
+            plan.action,
+            None if plan.seen is None else settings_of(plan.seen),
+            [[line.setting, line.after, line.effect] for line in plan.differences],
+        ]
         for plan in plans
-    ]  # fmt: skip
+    ]
     return hashlib.blake2b(orjson.dumps(facts, default=str), digest_size=4).hexdigest()
 
 
@@ -315,6 +336,7 @@ def _create(machine: Machine, spec: ShardSpec) -> None:
         if spec.name not in machine.names(dropped=True):
             raise
         raise Conflict(
-            "the shard was made meanwhile, and otherwise", shard=spec.name,
+            "the shard was made meanwhile, and otherwise",
+            shard=spec.name,
             cure="look at the plan again, then decide",
-        ) from error  # fmt: skip
+        ) from error

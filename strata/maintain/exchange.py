@@ -55,8 +55,9 @@ class Selection:
         if self.version is not None and not 0 < self.version <= STATS_VERSION:
             raise InvalidRequest(
                 "no such version of statistics",
-                version=self.version, cure=f"1 to {STATS_VERSION}, the newest",
-            )  # fmt: skip
+                version=self.version,
+                cure=f"1 to {STATS_VERSION}, the newest",
+            )
         if self.again and (self.parts_max, self.bytes_max, self.version) != (None, None, None):
             raise InvalidRequest(
                 "what is collected again has no rest for a later run",
@@ -203,9 +204,9 @@ def manifest_of(
 
     Raises: Corrupt for a manifest that the state still refers to.
     """
-    return _unless_gone(stores, shard, batch, lambda: load_manifest_of(
-        stores.blob, shard, batch, columns
-    ))  # fmt: skip
+    return _unless_gone(
+        stores, shard, batch, lambda: load_manifest_of(stores.blob, shard, batch, columns)
+    )
 
 
 def _stored(stores: Stores, shard: str, batch: Batch) -> StoredManifest | None:
@@ -340,6 +341,10 @@ def _placed(column: pa.ChunkedArray, rows: Sequence[int], values: Sequence[int])
 
 def _fingerprint(batch: Batch) -> tuple[Any, ...]:
     return (
-        batch.updates, batch.parts, batch.size_bytes, wrapped(batch.diffs_sum), batch.digest,
+        batch.updates,
+        batch.parts,
+        batch.size_bytes,
+        wrapped(batch.diffs_sum),
+        batch.digest,
         batch.since,
-    )  # fmt: skip
+    )

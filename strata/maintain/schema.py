@@ -71,18 +71,25 @@ def change_schema(  # noqa: PLR0913  the choices of one request
     if broken and not (force or dry_run):
         raise InvalidRequest(
             "registered filters use this column",
-            shard=name, change=str(change), filters=list(broken),
+            shard=name,
+            change=str(change),
+            filters=list(broken),
             cure="change or remove them first, or --force: they fail until then",
-        )  # fmt: skip
+        )
     done = tried
     if not dry_run:
         # The version seen above, so that a change in between is noticed.
         seen = before.relation.version if expected_version is None else expected_version
         done = machine.apply(name, partial(evolve, change=change, expected_version=seen))
     return Evolution(
-        name, str(change), done.relation.version - 1, done, dry_run, broken,
+        name,
+        str(change),
+        done.relation.version - 1,
+        done,
+        dry_run,
+        broken,
         _older(before, done.relation.version),
-    )  # fmt: skip
+    )
 
 
 def describe_schema(state: State) -> dict[str, Any]:

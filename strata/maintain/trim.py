@@ -132,9 +132,10 @@ class _Job:
     def __post_init__(self) -> None:
         state = self.state
         self.judging = Judging(
-            state.name, state.relation,
+            state.name,
+            state.relation,
             tuple(Question.about(state, one.filter) for one in self.filters),
-        )  # fmt: skip
+        )
 
     def survey(self, runner: Runner) -> list[Survey]:
         """Return the parts above the budget, batch by batch, within the selection's limit."""
@@ -148,19 +149,27 @@ class _Job:
         return [replace(s, rows=tuple(limit.take(s.rows, [0] * len(s.rows)))) for s in found]
 
     def trim(
-        self, runner: Runner, surveys: Sequence[Survey], weights: Mapping[str, float],
-        *, dry_run: bool,
-    ) -> TrimShardReport:  # fmt: skip
+        self,
+        runner: Runner,
+        surveys: Sequence[Survey],
+        weights: Mapping[str, float],
+        *,
+        dry_run: bool,
+    ) -> TrimShardReport:
         """Trim the surveyed parts and commit them, batch by batch; return the report."""
         tasks = [
             TrimTask(
-                self.stores.settings, self.judging, survey.batch,
-                survey.rows[start : start + TASK_PARTS], self.spec,
-                frozenset(self.selection.ids(self.state.relation)), weights,
+                self.stores.settings,
+                self.judging,
+                survey.batch,
+                survey.rows[start : start + TASK_PARTS],
+                self.spec,
+                frozenset(self.selection.ids(self.state.relation)),
+                weights,
             )
             for survey in surveys
             for start in range(0, len(survey.rows), TASK_PARTS)
-        ]  # fmt: skip
+        ]
         before = sum(survey.stats_bytes for survey in surveys)
         selected = sum(len(survey.rows) for survey in surveys)
         report = TrimShardReport(self.state.name, dry_run, selected, 0, before, before, 0, 0)
@@ -198,9 +207,12 @@ class _Job:
         )
 
     def _effects(
-        self, report: TrimShardReport, surveys: Sequence[Survey], done: Sequence[Trimmed],
+        self,
+        report: TrimShardReport,
+        surveys: Sequence[Survey],
+        done: Sequence[Trimmed],
         weights: Mapping[str, float],
-    ) -> TrimShardReport:  # fmt: skip
+    ) -> TrimShardReport:
         filters = tuple(
             self._filter_effect(number, surveys, done) for number in range(len(self.filters))
         )
@@ -219,9 +231,14 @@ class _Job:
         before = sum(j.skipped for j in judged)
         lost = sum(t.skipped[number][0] - t.skipped[number][1] for t in done)
         return FilterEffect(
-            one.name, one.source, one.filter.sql, one.reads,
-            sum(j.parts for j in judged), before, before - lost,
-        )  # fmt: skip
+            one.name,
+            one.source,
+            one.filter.sql,
+            one.reads,
+            sum(j.parts for j in judged),
+            before,
+            before - lost,
+        )
 
     def _column_effects(
         self, done: Sequence[Trimmed], weights: Mapping[str, float]
@@ -233,13 +250,16 @@ class _Job:
         return tuple(
             ColumnEffect(
                 statistics_label(name, self.state.relation),
-                tally.parts, tally.dropped, tally.shortened,
-                (tally.bits_before + 7) // 8, (tally.bits_after + 7) // 8,
+                tally.parts,
+                tally.dropped,
+                tally.shortened,
+                (tally.bits_before + 7) // 8,
+                (tally.bits_after + 7) // 8,
                 round(weights.get(name, 0.0), 4),
             )
             for name, tally in sorted(tallies.items())
             if tally.dropped or tally.shortened
-        )  # fmt: skip
+        )
 
 
 def _by_batch(results: Iterable[Trimmed | None]) -> Iterator[list[Trimmed]]:

@@ -171,10 +171,12 @@ def trim_rows(task: TrimTask) -> Trimmed | None:
     dropped = Counter(name for report in reports for name in report.dropped)
     shortened = Counter(name for report in reports for name in report.shortened)
     return Trimmed(
-        task.batch, pairs, _tallies(old, new, dropped, shortened),
+        task.batch,
+        pairs,
+        _tallies(old, new, dropped, shortened),
         _skipped(stores.blob, task, table, new),
         int(encoded_sizes(new).sum() - encoded_sizes(old).sum()),
-    )  # fmt: skip
+    )
 
 
 def trim_parts(stats: pa.Table, task: TrimTask) -> tuple[pa.Table, list[TrimReport]]:

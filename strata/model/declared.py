@@ -20,8 +20,11 @@ Where = Callable[[str], Mapping[str, Any]]  # a setting's name -> details of an 
 
 _UNITS: Final = {"bytes": "bytes", "mib": "MiB", "ms": "milliseconds", "s": "seconds"}
 _WORDS: Final = {
-    int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"
-}  # fmt: skip
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text in quotes",
+}
 
 _UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
 

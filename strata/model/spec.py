@@ -30,8 +30,15 @@ RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that read
 PartBytes = Annotated[int, Range(1024)]
 BloomBits = Annotated[int, Range(4, 32)]
 KEEP_DEFAULT: Final = (
-    "ts", "*_at", "*_time", "*timestamp", "*_tstamp", "last_*", "received*", "createdat",
-)  # fmt: skip
+    "ts",
+    "*_at",
+    "*_time",
+    "*timestamp",
+    "*_tstamp",
+    "last_*",
+    "received*",
+    "createdat",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +191,17 @@ def check_column_names(shard: str, names: Iterable[str]) -> None:
         if name in RESERVED:
             raise InvalidRequest(
                 "this column name is taken by every update",
-                shard=shard, column=column, cure="rename it in the source and here",
-            )  # fmt: skip
+                shard=shard,
+                column=column,
+                cure="rename it in the source and here",
+            )
         if name in seen:
             raise InvalidRequest(
                 "two columns have this name (case does not count)",
-                shard=shard, column=column, cure="rename one",
-            )  # fmt: skip
+                shard=shard,
+                column=column,
+                cure="rename one",
+            )
         seen.add(name)
 
 
@@ -203,9 +214,11 @@ def _check(spec: ShardSpec) -> None:
     if len(delimiter) != 1 or delimiter not in DELIMITERS:
         raise InvalidRequest(
             "not a delimiter of CSV",
-            shard=spec.name, setting="source.delimiter", value=delimiter,
+            shard=spec.name,
+            setting="source.delimiter",
+            value=delimiter,
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
-        )  # fmt: skip
+        )
     by_source = spec.time.origin == "source" and spec.source.envelope == "debezium"
     if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(

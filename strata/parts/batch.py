@@ -37,11 +37,15 @@ class BatchWriter:
     def add(self, ref: PartRef, stats: pa.RecordBatch | None) -> None:
         """Add the next part, in the order of the manifest."""
         known = {
-            "parts": 1, "rows": ref.rows, "size_bytes": ref.size_bytes,
-            "stats_parts": int(ref.stats_version is not None), "stats_bytes": ref.stats_bytes,
-            "diffs_sum": ref.diffs_sum, "digest": ref.digest,
+            "parts": 1,
+            "rows": ref.rows,
+            "size_bytes": ref.size_bytes,
+            "stats_parts": int(ref.stats_version is not None),
+            "stats_bytes": ref.stats_bytes,
+            "diffs_sum": ref.diffs_sum,
+            "digest": ref.digest,
             "retractions": int(ref.retractions),
-        }  # fmt: skip
+        }
         self._sums.update(known)
         self._layouts[ref.layout] += 1
         self._versions.add(ref.relation_version)

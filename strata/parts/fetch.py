@@ -165,8 +165,12 @@ def part_bytes(source: PartSource, ref: PartRef) -> bytes:
     if len(data) != ref.size_bytes:
         raise Corrupt(
             "a part has another size than its manifest says",
-            shard=source.shard, part=ref.key, size=len(data), recorded=ref.size_bytes, cure=CURE,
-        )  # fmt: skip
+            shard=source.shard,
+            part=ref.key,
+            size=len(data),
+            recorded=ref.size_bytes,
+            cure=CURE,
+        )
     return data
 
 
@@ -199,10 +203,16 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
     try:
         for step in steps:
             for batch in read_part(
-                file, relation, relations=source.relations, read_format=source.read_format,
-                columns=columns, row_groups=step, batch_rows=batch_rows, threads=threads,
+                file,
+                relation,
+                relations=source.relations,
+                read_format=source.read_format,
+                columns=columns,
+                row_groups=step,
+                batch_rows=batch_rows,
+                threads=threads,
                 coded=source.coded,
-            ):  # fmt: skip
+            ):
                 rows += batch.num_rows
                 yield batch
                 del batch  # not held while the next is read
@@ -211,8 +221,12 @@ def part_batches(  # noqa: PLR0913 - all but two are options, by name
     if chosen is None and rows != ref.rows:
         raise Corrupt(
             "a part has another number of rows than its manifest says",
-            shard=source.shard, part=ref.key, rows=rows, recorded=ref.rows, cure=CURE,
-        )  # fmt: skip
+            shard=source.shard,
+            part=ref.key,
+            rows=rows,
+            recorded=ref.rows,
+            cure=CURE,
+        )
 
 
 def _chosen(

@@ -72,8 +72,11 @@ class StoredPiece:
             if table.num_rows != parts:
                 raise Corrupt(
                     "a page of a manifest does not list the parts that its index counts",
-                    **self._manifest.where, parts=table.num_rows, counted=parts, cure=CURE,
-                )  # fmt: skip
+                    **self._manifest.where,
+                    parts=table.num_rows,
+                    counted=parts,
+                    cure=CURE,
+                )
         return tables[0] if len(tables) == 1 else unify(tables).combine_chunks()
 
     def forgotten(self) -> "StoredPiece":
@@ -101,8 +104,11 @@ class ManifestBlobs:
             if (found.level, counted) != (index.level - 1, parts):
                 raise Corrupt(
                     "an index of a manifest does not list the parts that are counted above it",
-                    **self.where, parts=counted, counted=parts, cure=CURE,
-                )  # fmt: skip
+                    **self.where,
+                    parts=counted,
+                    counted=parts,
+                    cure=CURE,
+                )
             yield found
 
     def leaves(self, index: Index, columns: Collection[str] | None = ()) -> Iterator[pa.Table]:
@@ -190,9 +196,14 @@ class StoredManifest(ManifestBlobs):
         super().__init__(blob, shard, batch.manifest)
         self._batch = batch
         data = get_named(
-            blob, batch.manifest, "a manifest",
-            cure=CURE, shard=shard, lower=batch.lower, upper=batch.upper,
-        )  # fmt: skip
+            blob,
+            batch.manifest,
+            "a manifest",
+            cure=CURE,
+            shard=shard,
+            lower=batch.lower,
+            upper=batch.upper,
+        )
         try:
             self.data = unpack(data)  # once for any number of columns and pieces
             version, self._count = head_of(self.data)
@@ -259,8 +270,11 @@ class StoredManifest(ManifestBlobs):
         if count != self._batch.parts:
             raise Corrupt(
                 "a manifest does not list the parts that the state counts",
-                **self.where, parts=count, counted=self._batch.parts, cure=CURE,
-            )  # fmt: skip
+                **self.where,
+                parts=count,
+                counted=self._batch.parts,
+                cure=CURE,
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,15 @@ from strata.store.retry import retry
 
 UNION_BYTES: Final = 4096  # of the union of a page's statistics, as `encoded_size` counts
 _SUMS: Final = (
-    "pages", "stored_bytes", "parts", "size_bytes", "rows", "stats_parts", "stats_bytes",
+    "pages",
+    "stored_bytes",
+    "parts",
+    "size_bytes",
+    "rows",
+    "stats_parts",
+    "stats_bytes",
     "unknown_bytes",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +123,17 @@ def row_of_pages(index: pa.Table, key: str, size: int) -> pa.Table:
     values = {name: _sum(index, name) for name in _SUMS}
     values["pages"] += 1
     values["stored_bytes"] += size
-    return _row(index, {
-        **values, "key": key, "blob_bytes": size,
-        "run_low": pc.min(index["run_low"]).as_py(), "run_high": pc.max(index["run_high"]).as_py(),
-        "t_last": pc.max(index["t_last"]).as_py(),
-    })  # fmt: skip
+    return _row(
+        index,
+        {
+            **values,
+            "key": key,
+            "blob_bytes": size,
+            "run_low": pc.min(index["run_low"]).as_py(),
+            "run_high": pc.max(index["run_high"]).as_py(),
+            "t_last": pc.max(index["t_last"]).as_py(),
+        },
+    )
 
 
 def _row(below: pa.Table, values: dict[str, Any]) -> pa.Table:
@@ -132,13 +144,14 @@ def _row(below: pa.Table, values: dict[str, Any]) -> pa.Table:
         **values,
         "relation_version": pc.max(below["relation_version"]).as_py(),
         "order": orders.pop() if len(orders) == 1 else None,
-        "t_low": pc.min(below["t_low"]).as_py(), "t_high": pc.max(below["t_high"]).as_py(),
+        "t_low": pc.min(below["t_low"]).as_py(),
+        "t_high": pc.max(below["t_high"]).as_py(),
         "diffs_sum": int(below["diffs_sum"].to_numpy().sum(dtype=np.int64)),  # wraps
         "digest": int(below["digest"].to_numpy().sum(dtype=np.uint64)),
         "retractions": pc.any(below["retractions"]).as_py(),
         "key_low": pc.min(below["key_low"]).as_py(),
         "key_high": None if highs.null_count else pc.max(highs).as_py(),
-    }  # fmt: skip
+    }
     table = pa.Table.from_pylist([row], schema=INDEX_SCHEMA)
     stats = union(stats_columns(below))
     if stats is None:

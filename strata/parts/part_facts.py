@@ -103,10 +103,18 @@ class Observed:
         self.seconds += time.thread_time() - began
         splits = map(Split, self._starts, _told_apart(self._keys[::2]))
         return PartFacts(
-            self._rows, min(self._times), max(self._times), self._diffs_sum, self._digest,
-            self._retractions, self._keys[0][:KEY_BYTES], high_key(self._keys[-1], KEY_BYTES),
-            tuple(splits), stats, members,
-        )  # fmt: skip
+            self._rows,
+            min(self._times),
+            max(self._times),
+            self._diffs_sum,
+            self._digest,
+            self._retractions,
+            self._keys[0][:KEY_BYTES],
+            high_key(self._keys[-1], KEY_BYTES),
+            tuple(splits),
+            stats,
+            members,
+        )
 
     def _look(self) -> None:
         if not self._waiting:

@@ -129,9 +129,13 @@ def expected_shift(
         if found.written != recorded.get(key, 0):
             raise Corrupt(
                 "a part does not hold what was recorded when it was written",
-                shard=shard, part=key, field="digest", found=found.written,
-                recorded=recorded.get(key, 0), cure=CURE,
-            )  # fmt: skip
+                shard=shard,
+                part=key,
+                field="digest",
+                found=found.written,
+                recorded=recorded.get(key, 0),
+                cure=CURE,
+            )
         shift += found.newest - found.written
     return shift % MODULUS
 
@@ -226,5 +230,6 @@ def _version(version: int, relations: Sequence[Relation]) -> Relation:
             return relation
     raise Corrupt(
         "a part was written with a relation version that the shard does not know",
-        relation_version=version, known=sorted({r.version for r in relations}),
-    )  # fmt: skip
+        relation_version=version,
+        known=sorted({r.version for r in relations}),
+    )

@@ -143,9 +143,13 @@ class _Part:
         try:
             with self.draft.guarded():
                 self.writer = PartWriter(
-                    target.relation, target.layout, target.description, first, rows,
+                    target.relation,
+                    target.layout,
+                    target.description,
+                    first,
+                    rows,
                     self.draft.file,
-                )  # fmt: skip
+                )
         except BaseException:
             self.draft.drop()
             raise
@@ -227,9 +231,17 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
     target = _Target(
-        blob, prefix, relation, layout, description, part_bytes, row_group_bytes, stats_spec, run,
+        blob,
+        prefix,
+        relation,
+        layout,
+        description,
+        part_bytes,
+        row_group_bytes,
+        stats_spec,
+        run,
         wanted_places(relation, stats_spec),
-    )  # fmt: skip
+    )
     return list(_write(iter(updates), target))
 
 

@@ -194,6 +194,7 @@ _CONVERT: Final[Mapping[str, Callable[[Constant, str], Any]]] = {
 def needs_spark(construct: str) -> InvalidRequest:
     """Return the refusal of a filter, for a part of it that is not plain."""
     return InvalidRequest(
-        "the filter needs Spark", construct=construct[:200],
+        "the filter needs Spark",
+        construct=construct[:200],
         cure="read it with Spark, or compare columns with constants of their types",
-    )  # fmt: skip
+    )

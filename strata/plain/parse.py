@@ -207,8 +207,9 @@ class _Parser:
         if found is None:
             raise InvalidRequest(
                 "no column of this name",
-                column=name, cure=one_of(name, [c.name for c in relation.columns]),
-            )  # fmt: skip
+                column=name,
+                cure=one_of(name, [c.name for c in relation.columns]),
+            )
         kind = comparable_type(found.type)
         if kind is None:
             raise needs_spark(f"column {found.name} of type {found.type}")

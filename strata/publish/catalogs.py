@@ -118,9 +118,10 @@ class FilesTable:
         except (ValueError, ValidationError) as error:
             raise Corrupt(
                 "the metadata of a published table are damaged",
-                file=self._place.location(key), reason=str(error)[:300],
+                file=self._place.location(key),
+                reason=str(error)[:300],
                 cure="strata publish --drop, and publish it again",
-            ) from error  # fmt: skip
+            ) from error
 
     def _write(self, version: int, metadata: TableMetadata) -> None:
         data = metadata.model_dump_json().encode()
@@ -214,9 +215,11 @@ def catalog_table(place: TableFolder, catalog: str, name: str) -> CatalogTable:
             found = load_catalog(catalog)
     except Exception as error:  # each kind of catalog has errors of its own
         raise InvalidRequest(
-            "PyIceberg cannot open this catalog", catalog=_bare(catalog), reason=str(error)[:300],
+            "PyIceberg cannot open this catalog",
+            catalog=_bare(catalog),
+            reason=str(error)[:300],
             cure="a name in ~/.pyiceberg.yaml or PYICEBERG_CATALOG__NAME__…, or sqlite:////file.db",
-        ) from error  # fmt: skip
+        ) from error
     return CatalogTable(place, found, _bare(catalog), namespace, table)
 
 
@@ -229,10 +232,12 @@ def _asking(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise Unavailable(
-            "the catalog of a published table failed", certain=False, table=name,
+            "the catalog of a published table failed",
+            certain=False,
+            table=name,
             reason=" ".join(str(error).split())[:300],
             cure="publishing again is safe: it finds what was committed",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _bare(catalog: str) -> str:

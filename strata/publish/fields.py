@@ -47,12 +47,20 @@ Place = tuple[str, ...]  # the names on the way to a column of a part
 Mapped = list[dict[str, Any]]
 
 _PLAIN: Final[Sequence[tuple[pa.DataType, type[Any]]]] = (
-    (pa.bool_(), BooleanType), (pa.int16(), IntegerType), (pa.int32(), IntegerType),
-    (pa.int64(), LongType), (pa.uint8(), IntegerType), (pa.uint16(), IntegerType),
-    (pa.float32(), FloatType), (pa.float64(), DoubleType), (pa.date32(), DateType),
-    (pa.timestamp("us"), TimestampType), (pa.timestamp("us", "UTC"), TimestamptzType),
-    (pa.string(), StringType), (pa.binary(), BinaryType),
-)  # fmt: skip
+    (pa.bool_(), BooleanType),
+    (pa.int16(), IntegerType),
+    (pa.int32(), IntegerType),
+    (pa.int64(), LongType),
+    (pa.uint8(), IntegerType),
+    (pa.uint16(), IntegerType),
+    (pa.float32(), FloatType),
+    (pa.float64(), DoubleType),
+    (pa.date32(), DateType),
+    (pa.timestamp("us"), TimestampType),
+    (pa.timestamp("us", "UTC"), TimestamptzType),
+    (pa.string(), StringType),
+    (pa.binary(), BinaryType),
+)
 # What a value means where its type in the table does not say it.
 _DOCS: Final = {
     Kind.TIME: "time of day: seconds u32, nanoseconds u32, big-endian",
@@ -112,8 +120,10 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
     be shown.
     """
     ids = _Ids(known, last_id)
-    mapping = [_mapped(ids, (name,), kind) for name, kind in
-               ((T, pa.int64()), (D, pa.int64()), (K, pa.binary()), (V, pa.binary()))]  # fmt: skip
+    mapping = [
+        _mapped(ids, (name,), kind)
+        for name, kind in ((T, pa.int64()), (D, pa.int64()), (K, pa.binary()), (V, pa.binary()))
+    ]
     relation = state.relation
     used = {version for batch in state.batches for version in batch.versions}
     written = [one for one in state.relations if one.version in used or one is relation]
@@ -125,8 +135,10 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
     ]
     for side, struct in SIDES.items():
         columns = _columns_of(relation, side)
-        children = [_mapped(ids, (struct, child(c.id)), arrow_type(c.type))
-                    for c in _ever(state.relations, side)]  # fmt: skip
+        children = [
+            _mapped(ids, (struct, child(c.id)), arrow_type(c.type))
+            for c in _ever(state.relations, side)
+        ]
         bare = [] if children else [_mapped(ids, (struct, "_"), pa.bool_())]
         mapping.append(_entry(ids, (struct,), [*children, *bare]))
         found = []
@@ -142,9 +154,10 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
             tops.append(NestedField(ids.of((struct,)), side, StructType(*found), required=False))
     if not shown:
         raise InvalidRequest(
-            "no column of this shard can be shown as Iceberg", shard=state.name,
+            "no column of this shard can be shown as Iceberg",
+            shard=state.name,
             columns=[f"{one.column}: {one.reason}" for one in left_out],
-        )  # fmt: skip
+        )
     return Fields(_schema(state.name, tops), mapping, tuple(shown), tuple(left_out))
 
 
@@ -155,9 +168,11 @@ def _schema(shard: str, fields: Sequence[NestedField]) -> Schema:
         _ = schema._name_to_id
     except ValueError as error:
         raise InvalidRequest(
-            "the names of these columns clash in Iceberg", shard=shard, reason=str(error),
+            "the names of these columns clash in Iceberg",
+            shard=shard,
+            reason=str(error),
             cure="rename one: strata schema rename",
-        ) from error  # fmt: skip
+        ) from error
     return schema
 
 
@@ -243,14 +258,20 @@ def _iceberg(ids: _Ids, place: Place, kind: pa.DataType) -> IcebergType:
     if pa.types.is_map(kind):
         key, value = (*place, "key"), (*place, "value")
         return MapType(
-            ids.of(key), at(key, kind.key_type), ids.of(value), at(value, kind.item_type),
+            ids.of(key),
+            at(key, kind.key_type),
+            ids.of(value),
+            at(value, kind.item_type),
             value_required=False,
-        )  # fmt: skip
+        )
     assert pa.types.is_struct(kind), kind
-    return StructType(*(
-        NestedField(ids.of(inner), field.name, at(inner, field.type), required=False)
-        for field in kind for inner in [(*place, field.name)]
-    ))  # fmt: skip
+    return StructType(
+        *(
+            NestedField(ids.of(inner), field.name, at(inner, field.type), required=False)
+            for field in kind
+            for inner in [(*place, field.name)]
+        )
+    )
 
 
 def _parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
@@ -264,9 +285,11 @@ def _check_readable(shard: str, column: Column) -> None:
     if any(pa.types.is_duration(kind) for kind in _parts_of(arrow_type(column.type))):
         raise InvalidRequest(
             "readers of Iceberg in Python cannot open parts with this column",
-            shard=shard, column=column.name, type=str(column.type),
+            shard=shard,
+            column=column.name,
+            type=str(column.type),
             cure="drop the column and compact the shard, or read it through Strata",
-        )  # fmt: skip
+        )
 
 
 def _hidden(column: Column, written: Collection[Relation]) -> str:

@@ -131,9 +131,10 @@ class Publication:
             except LostRaceError:
                 continue
         raise Conflict(
-            "other publishers of this table were always faster", table=self.table.name,
+            "other publishers of this table were always faster",
+            table=self.table.name,
             attempts=ATTEMPTS,
-        )  # fmt: skip
+        )
 
     def drop(self) -> dict[str, Any]:
         """Remove the table and all its metadata, and give the parts free; parts are not touched.
@@ -146,9 +147,11 @@ class Publication:
         if base is None and there is None:
             others = [h.opaque for h in state.holds if h.name.startswith(PUBLISHED)]
             raise InvalidRequest(
-                "no such publication", shard=self.shard, table=self.table.name,
+                "no such publication",
+                shard=self.shard,
+                table=self.table.name,
                 cure=one_of(self.owner, others, none="there is none"),
-            )  # fmt: skip
+            )
         if base is not None:
             check_ours(base, self.shard, self._address, self.place.address)
         self.table.forget()
@@ -169,9 +172,13 @@ class Publication:
 
         def move(state: State, now_ms: int) -> tuple[State, Hold]:
             return hold(
-                state, now_ms, name=self.hold, since=state.upper, lease_ms=max(self.keep_ms, 1),
+                state,
+                now_ms,
+                name=self.hold,
+                since=state.upper,
+                lease_ms=max(self.keep_ms, 1),
                 owner=self.owner,
-            )  # fmt: skip
+            )
 
         return Machine(self.stores).apply(self.shard, move)
 
@@ -180,9 +187,13 @@ class Publication:
         fields = fields_of(state, mapping, base.last_column_id)
         mode = obeyed(self.stores, mode_of(state))
         source = Source(
-            self.stores.blob, self._address, state, fields, mode in SKIPPING,
+            self.stores.blob,
+            self._address,
+            state,
+            fields,
+            mode in SKIPPING,
             frozenset(state.rollout.quarantine),
-        )  # fmt: skip
+        )
         content = content_of(source)
         current = base.current_snapshot()
         if current is not None and number_in(current, STATE) > state.seqno:
@@ -215,9 +226,15 @@ class Publication:
         return self._done(source, held, base, snapshot, gone, new=True)
 
     def _done(
-        self, source: Source, held: Hold, base: TableMetadata, newest: Snapshot,
-        gone: Sequence[Snapshot], *, new: bool,
-    ) -> Published:  # fmt: skip
+        self,
+        source: Source,
+        held: Hold,
+        base: TableMetadata,
+        newest: Snapshot,
+        gone: Sequence[Snapshot],
+        *,
+        new: bool,
+    ) -> Published:
         """Tidy up behind a commit, and let the hold follow the oldest snapshot that is left."""
         removed = {one.snapshot_id for one in gone}
         left = [one for one in base.snapshots if one.snapshot_id not in removed]
@@ -227,16 +244,22 @@ class Publication:
 
         def move(state: State, now_ms: int) -> tuple[State, Hold]:
             return renew(
-                state, now_ms, name=self.hold, lease_ms=max(self.keep_ms, 1), owner=self.owner,
+                state,
+                now_ms,
+                name=self.hold,
+                lease_ms=max(self.keep_ms, 1),
+                owner=self.owner,
                 seqno=oldest,
-            )  # fmt: skip
+            )
 
         held = Machine(self.stores).apply(self.shard, move)
         plain = said_in(newest, PLAIN) == "true"
         views = views_of(
-            self.table.name, self.place.address, source.fields,
+            self.table.name,
+            self.place.address,
+            source.fields,
             newest.snapshot_id if plain else None,
-        )  # fmt: skip
+        )
         for name, text in views.items():
             self.place.overwrite(f"{VIEWS}{name}", text.encode())
         state = source.state

@@ -60,8 +60,13 @@ class Source:
 
     def digest(self, batch: Batch) -> str:
         """Return the name of what the manifest of a batch says."""
-        said = (batch.manifest, self.address, self.trusted, sorted(self.quarantine),
-                self.fields.schema.model_dump_json())  # fmt: skip
+        said = (
+            batch.manifest,
+            self.address,
+            self.trusted,
+            sorted(self.quarantine),
+            self.fields.schema.model_dump_json(),
+        )
         return content_hash(repr(said).encode())
 
 
@@ -87,15 +92,17 @@ def is_made(manifest: ManifestFile, digest: str) -> bool:
 
 def check_layouts(state: State) -> None:
     """Refuse a shard with parts that have no columns. Raises: InvalidRequest."""
-    bare = sum(parts for batch in state.batches for layout, parts in batch.layouts
-               if layout == "row")  # fmt: skip
+    bare = sum(
+        parts for batch in state.batches for layout, parts in batch.layouts if layout == "row"
+    )
     if bare:
         raise InvalidRequest(
             "parts in the row format have no columns that other engines could read",
-            shard=state.name, parts=bare,
+            shard=state.name,
+            parts=bare,
             cure="strata compact SHARD --migrate, for a shard with write_format: both or "
             "structured",
-        )  # fmt: skip
+        )
 
 
 def make_manifests(
@@ -113,8 +120,11 @@ def make_manifests(
     wanted = {source.digest(batch): batch for batch in stored}
     if len(wanted) < len(stored):
         raise Corrupt("two batches of a shard have one manifest", shard=source.state.name)
-    kept = {digest: manifest for manifest in before for digest in wanted
-            if is_made(manifest, digest)} if before else {}  # fmt: skip
+    kept = (
+        {digest: manifest for manifest in before for digest in wanted if is_made(manifest, digest)}
+        if before
+        else {}
+    )
     gone: dict[str, ManifestEntry] = {}
     for manifest in before:
         if all(manifest.manifest_path != one.manifest_path for one in kept.values()):
@@ -144,9 +154,14 @@ def make_manifests(
 
 
 def _write(  # noqa: PLR0913, PLR0917  what a manifest consists of
-    source: Source, place: TableFolder, batch: Batch, digest: str, snapshot_id: int,
-    gone: dict[str, ManifestEntry], files: Files,
-) -> None:  # fmt: skip
+    source: Source,
+    place: TableFolder,
+    batch: Batch,
+    digest: str,
+    snapshot_id: int,
+    gone: dict[str, ManifestEntry],
+    files: Files,
+) -> None:
     """Write the manifest of one batch. Files that were there before keep their snapshot."""
     found = [
         (ref, metrics)
@@ -163,9 +178,13 @@ def _write(  # noqa: PLR0913, PLR0917  what a manifest consists of
     files.plain &= plain
     name = f"{METADATA}m-{digest}-{PLAIN if plain else SUMS}-{snapshot_id}.avro"
     with write_manifest(
-        VERSION, UNPARTITIONED_PARTITION_SPEC, source.fields.schema,
-        place.io.new_output(place.location(name)), snapshot_id, CODEC,
-    ) as writer:  # fmt: skip
+        VERSION,
+        UNPARTITIONED_PARTITION_SPEC,
+        source.fields.schema,
+        place.io.new_output(place.location(name)),
+        snapshot_id,
+        CODEC,
+    ) as writer:
         for ref, metrics in found:
             data = _data_file(source.address, ref, metrics)
             old = gone.pop(data.file_path, None)
@@ -173,14 +192,15 @@ def _write(  # noqa: PLR0913, PLR0917  what a manifest consists of
                 files.added.append(data)
             writer.add_entry(
                 ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED if old is None
+                    status=ManifestEntryStatus.ADDED
+                    if old is None
                     else ManifestEntryStatus.EXISTING,
                     snapshot_id=snapshot_id if old is None else old.snapshot_id,
                     sequence_number=None if old is None else old.sequence_number,
                     file_sequence_number=None if old is None else old.file_sequence_number,
                     data_file=data,
                 )
-            )  # fmt: skip
+            )
     if found:
         files.manifests.append(writer.to_manifest_file())
     files.written.append(name)
@@ -199,18 +219,24 @@ def _bury(
     """Write the manifest of the files that this snapshot no longer has."""
     name = f"{METADATA}gone-{snapshot_id}.avro"
     with write_manifest(
-        VERSION, UNPARTITIONED_PARTITION_SPEC, fields.schema,
-        place.io.new_output(place.location(name)), snapshot_id, CODEC,
-    ) as writer:  # fmt: skip
+        VERSION,
+        UNPARTITIONED_PARTITION_SPEC,
+        fields.schema,
+        place.io.new_output(place.location(name)),
+        snapshot_id,
+        CODEC,
+    ) as writer:
         for entry in gone.values():
             files.deleted.append(entry.data_file)
             writer.add_entry(
                 ManifestEntry.from_args(
-                    status=ManifestEntryStatus.DELETED, snapshot_id=snapshot_id,
+                    status=ManifestEntryStatus.DELETED,
+                    snapshot_id=snapshot_id,
                     sequence_number=entry.sequence_number,
-                    file_sequence_number=entry.file_sequence_number, data_file=entry.data_file,
+                    file_sequence_number=entry.file_sequence_number,
+                    data_file=entry.data_file,
                 )
-            )  # fmt: skip
+            )
     files.manifests.append(writer.to_manifest_file())
     files.written.append(name)
 
@@ -224,8 +250,10 @@ def _pieces(source: Source, batch: Batch) -> Iterator[pa.Table]:
         if bare.num_rows:
             raise Corrupt(
                 "a manifest lists parts in the row format, which the state does not count",
-                shard=source.state.name, parts=bare.num_rows, first=bare["key"][0].as_py(),
-            )  # fmt: skip
+                shard=source.state.name,
+                parts=bare.num_rows,
+                first=bare["key"][0].as_py(),
+            )
         yield table
 
 
@@ -256,10 +284,14 @@ def _examine(blob: Blob, shard: str, ref: PartRef) -> bool:
     footer = read_footer(file)
     if not footer.has_columns or footer.rows != ref.rows:
         raise Corrupt(
-            "a part has other columns or rows than its manifest says", shard=shard, part=ref.key,
-            rows=footer.rows, recorded=ref.rows, migration=footer.migration,
+            "a part has other columns or rows than its manifest says",
+            shard=shard,
+            part=ref.key,
+            rows=footer.rows,
+            recorded=ref.rows,
+            migration=footer.migration,
             cure="strata validate lists every such part",
-        )  # fmt: skip
+        )
     if ref.retractions or ref.diffs_sum != ref.rows:
         return False
     # The sum of diffs is known modulo 2**64 only; so they are read.

@@ -68,9 +68,12 @@ def metrics_of(
 
 
 def _add(
-    found: Sequence[FileMetrics], known: Sequence[bool], rows: Sequence[int], table: pa.Table,
+    found: Sequence[FileMetrics],
+    known: Sequence[bool],
+    rows: Sequence[int],
+    table: pa.Table,
     shown: Shown,
-) -> None:  # fmt: skip
+) -> None:
     name = column_name(shown.column.id)
     if name not in table.column_names or shown.column.type.kind is Kind.JSONB:
         return

@@ -50,10 +50,12 @@ class TableFolder:
         except InvalidRequest as error:
             there = retry(partial(self.blob.get, _OWNER)) or b""
             raise InvalidRequest(
-                "this folder is that of another table", folder=self.address,
-                table=there.decode(errors="replace"), wanted=identity,
+                "this folder is that of another table",
+                folder=self.address,
+                table=there.decode(errors="replace"),
+                wanted=identity,
                 cure="a folder of its own for each table: --to",
-            ) from error  # fmt: skip
+            ) from error
 
     def location(self, key: str) -> str:
         """Return the address of a file."""
@@ -63,9 +65,11 @@ class TableFolder:
         """Return the key of a file by its address. Raises: InvalidRequest for one elsewhere."""
         if not location.startswith(f"{self.address}/"):
             raise InvalidRequest(
-                "a file of a published table lies elsewhere", file=location, folder=self.address,
+                "a file of a published table lies elsewhere",
+                file=location,
+                folder=self.address,
                 cure="name the folder it was published to: --to",
-            )  # fmt: skip
+            )
         return location[len(self.address) + 1 :]
 
     def keys(self, prefix: str) -> list[str]:

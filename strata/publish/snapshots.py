@@ -43,22 +43,29 @@ def empty_table(
     shard: str, address: str, location: str, fields: Fields, now_ms: int
 ) -> TableMetadata:
     """Return the metadata of a table without a snapshot; `address` is that of the parts."""
-    return TableMetadataV2.model_validate({
-        "format-version": 2,
-        "location": location,
-        "table-uuid": uuid.uuid4(),
-        "last-updated-ms": now_ms,
-        "last-column-id": fields.schema.highest_field_id,
-        "schemas": [fields.schema],
-        "current-schema-id": fields.schema.schema_id,
-        "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
-        "default-spec-id": UNPARTITIONED_PARTITION_SPEC.spec_id,
-        "last-partition-id": _UNPARTITIONED_LAST,
-        "sort-orders": [UNSORTED_SORT_ORDER],
-        "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
-        "properties": {**_mapping(fields), _SHARD: shard, _DATA: address, _GC: "false",
-                       "write.metadata.previous-versions-max": "100"},
-    })  # fmt: skip
+    return TableMetadataV2.model_validate(
+        {
+            "format-version": 2,
+            "location": location,
+            "table-uuid": uuid.uuid4(),
+            "last-updated-ms": now_ms,
+            "last-column-id": fields.schema.highest_field_id,
+            "schemas": [fields.schema],
+            "current-schema-id": fields.schema.schema_id,
+            "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
+            "default-spec-id": UNPARTITIONED_PARTITION_SPEC.spec_id,
+            "last-partition-id": _UNPARTITIONED_LAST,
+            "sort-orders": [UNSORTED_SORT_ORDER],
+            "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
+            "properties": {
+                **_mapping(fields),
+                _SHARD: shard,
+                _DATA: address,
+                _GC: "false",
+                "write.metadata.previous-versions-max": "100",
+            },
+        }
+    )
 
 
 def check_ours(base: TableMetadata, shard: str, address: str, location: str) -> None:
@@ -74,10 +81,13 @@ def check_ours(base: TableMetadata, shard: str, address: str, location: str) -> 
     for name, value in wanted.items():
         if base.properties.get(name) != value:
             raise InvalidRequest(
-                "this table is not the publication of this shard", table=base.location,
-                property=name, value=base.properties.get(name), wanted=value,
+                "this table is not the publication of this shard",
+                table=base.location,
+                property=name,
+                value=base.properties.get(name),
+                wanted=value,
                 cure="publish to another address, or drop what lies here",
-            )  # fmt: skip
+            )
 
 
 def check_unwritten(base: TableMetadata) -> None:
@@ -86,9 +96,10 @@ def check_unwritten(base: TableMetadata) -> None:
     if foreign:
         raise InvalidRequest(
             "another program has written to this table, which shows a shard",
-            table=base.location, snapshot=foreign[0],
+            table=base.location,
+            snapshot=foreign[0],
             cure="strata publish --drop, publish again, and give others the right to read only",
-        )  # fmt: skip
+        )
 
 
 def content_of(source: Source) -> str:
@@ -111,14 +122,16 @@ def snapshot_summary(source: Source, files: Files, content: str) -> Summary:
         "total-data-files": files.files,
         "total-records": files.rows,
         "total-files-size": files.size_bytes,
-        "total-delete-files": 0, "total-position-deletes": 0, "total-equality-deletes": 0,
+        "total-delete-files": 0,
+        "total-position-deletes": 0,
+        "total-equality-deletes": 0,
         "strata.since": source.state.since,
         "strata.upper": source.state.upper,
         STATE: source.state.seqno,
         CONTENT: content,
         PLAIN: str(files.plain).lower(),
         "strata.version": __version__,
-    }  # fmt: skip
+    }
     operation = Operation.OVERWRITE if deleted else Operation.APPEND
     return Summary(operation, **{name: str(value) for name, value in said.items()})
 
@@ -129,19 +142,22 @@ def snapshot_updates(
     """Return a new snapshot, and what makes it the newest; `files` is the list of manifests."""
     updates, schema_id = _schema_updates(base, fields)
     parent = base.current_snapshot()
-    snapshot = Snapshot.model_validate({
-        "snapshot-id": snapshot_id,
-        "parent-snapshot-id": None if parent is None else parent.snapshot_id,
-        "sequence-number": next_sequence(base),
-        "timestamp-ms": now_ms,
-        "schema-id": schema_id,
-        "manifest-list": files,
-        "summary": said,
-    })  # fmt: skip
+    snapshot = Snapshot.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "parent-snapshot-id": None if parent is None else parent.snapshot_id,
+            "sequence-number": next_sequence(base),
+            "timestamp-ms": now_ms,
+            "schema-id": schema_id,
+            "manifest-list": files,
+            "summary": said,
+        }
+    )
     newest = {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
     updates += [
-        AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(newest),
-    ]  # fmt: skip
+        AddSnapshotUpdate(snapshot=snapshot),
+        SetSnapshotRefUpdate.model_validate(newest),
+    ]
     return snapshot, updates
 
 
@@ -158,9 +174,10 @@ def expired(base: TableMetadata, first: int, before_ms: int) -> list[Snapshot]:
     """
     ordered = sorted(base.snapshots, key=lambda one: one.sequence_number or 0)
     return [
-        one for one, after in pairwise(ordered)
+        one
+        for one, after in pairwise(ordered)
         if after.timestamp_ms <= before_ms or number_in(one, STATE) < first
-    ]  # fmt: skip
+    ]
 
 
 def removal(gone: Iterable[Snapshot]) -> TableUpdate:

@@ -97,9 +97,10 @@ def _text(dialect: SqlDialect, table: str, address: str, fields: Fields, plain: 
 def _column(dialect: SqlDialect, shown: Shown) -> str:
     name = shown.column.name
     return dialect.field.format(
-        side=dialect.quote(shown.side), name=dialect.quote(name),
+        side=dialect.quote(shown.side),
+        name=dialect.quote(name),
         text="'" + name.replace("'", "''") + "'",
-    )  # fmt: skip
+    )
 
 
 def _free(wanted: str, fields: Fields) -> str:

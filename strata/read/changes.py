@@ -74,15 +74,17 @@ def _check(state: State, lower: int, upper: int) -> None:
     if not lower <= upper <= state.upper:
         raise InvalidRequest(
             "changes end at the shard's upper, and begin before they end",
-            **shown, cure=f"choose lower <= upper <= {state.upper} ({format_time(state.upper)})",
-        )  # fmt: skip
+            **shown,
+            cure=f"choose lower <= upper <= {state.upper} ({format_time(state.upper)})",
+        )
     if lower < upper and told_apart <= state.since:
         since = f"{state.since} ({format_time(state.since)})"
         raise InvalidRequest(
             "compaction may have moved these times: changes would come twice, or not at all",
-            **shown, since=state.since,
+            **shown,
+            since=state.since,
             cure=f"begin behind since {since}, or anew with a snapshot; keep more history",
-        )  # fmt: skip
+        )
 
 
 def changes(

@@ -104,9 +104,11 @@ def column_of(stores: Stores, state: State, name: str) -> str:
     if catalog is None or name not in catalog.by_name:
         known = [] if catalog is None else list(catalog.by_name)
         raise InvalidRequest(
-            "no such collection", shard=state.name, collection=name,
+            "no such collection",
+            shard=state.name,
+            collection=name,
             cure=one_of(name, known) if known else f"strata collection create {state.name} {name}",
-        )  # fmt: skip
+        )
     return state.relation.by_id[catalog.column].name
 
 
@@ -180,10 +182,13 @@ def scan_collection(
     shown = [c.name for c in chosen_columns(state.relation, columns)]
     column, name = wanted.column, wanted.name
     batches = scan(
-        stores, state, wanted.plan, columns=list(dict.fromkeys([*shown, column])),
+        stores,
+        state,
+        wanted.plan,
+        columns=list(dict.fromkeys([*shown, column])),
         consolidate=consolidate,
         within=slice_of(state.relation, column, name) if consolidate else WHOLE,
-    )  # fmt: skip
+    )
     for batch in batches:
         rows = batch.filter(pc.equal(batch.column(column), name))
         if rows.num_rows:

@@ -164,10 +164,13 @@ def merged(
     """
     count = max(len(runs), 1)
     fetch = partial(
-        sorted_runs, source, within=within, groups=groups,
+        sorted_runs,
+        source,
+        within=within,
+        groups=groups,
         batches=RowBudget(batch_rows(count), MEMORY_BYTES // (COPIES * count)),
         together_bytes=TOGETHER_BYTES // count,
-    )  # fmt: skip
+    )
     sources = [
         (as_of_view(_table(rows), as_of) for rows in run) for parts in runs for run in fetch(parts)
     ]

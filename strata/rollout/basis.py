@@ -19,8 +19,15 @@ from strata.stats import STATS_VERSION
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 ROOMS: Final = (
-    "expr", "plain", "decide", "stats", "spark", "format", "model", "parts",
-)  # fmt: skip
+    "expr",
+    "plain",
+    "decide",
+    "stats",
+    "spark",
+    "format",
+    "model",
+    "parts",
+)
 _PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -94,9 +94,11 @@ def _failed(seen: Evidence, settings: Thresholds) -> Gate:
     total = bad + seen.parts + seen.repeats
     passed = bad * 1000 < settings.failed_permille * total
     return Gate(
-        "failed or missing checks", f"fewer than {settings.failed_permille} of 1000",
-        f"{bad} of {total}", passed,
-    )  # fmt: skip
+        "failed or missing checks",
+        f"fewer than {settings.failed_permille} of 1000",
+        f"{bad} of {total}",
+        passed,
+    )
 
 
 def bound_text(seen: Evidence) -> str:

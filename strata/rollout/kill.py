@@ -123,9 +123,10 @@ def _released(
     if old.asked is None or request.strip() != release_id(old.asked):
         raise InvalidRequest(
             "another release of the kill switch is asked for than the one that was answered",
-            request=request, open=None if old.asked is None else release_id(old.asked),
+            request=request,
+            open=None if old.asked is None else release_id(old.asked),
             cure="look at `strata rollout kill`, and answer what it shows",
-        )  # fmt: skip
+        )
     asked = Person(old.asked.by, old.asked.user)
     policy.check_approver(who, asked, what="release of the kill switch")
     return replace(new, asked_by=asked.name, asked_user=asked.user)

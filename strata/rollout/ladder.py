@@ -62,18 +62,35 @@ def ask(  # noqa: PLR0913  these are the fields of one request
     if rollout.request is not None:
         raise InvalidRequest(
             "a step is already asked for",
-            shard=state.name, to=rollout.request.to, by=rollout.request.by,
+            shard=state.name,
+            to=rollout.request.to,
+            by=rollout.request.by,
             cure="approve or reject it first",
-        )  # fmt: skip
+        )
     _enough(state, rollout, wanted, policy, pool)
     asked = Request(
-        wanted, percent, who, reason, now_ms, now_ms + policy.gates.request_days * DAY_MS,
-        _released(state, clear), pool is not None, user,
-    )  # fmt: skip
+        wanted,
+        percent,
+        who,
+        reason,
+        now_ms,
+        now_ms + policy.gates.request_days * DAY_MS,
+        _released(state, clear),
+        pool is not None,
+        user,
+    )
     new = noted(
-        rollout, now_ms, "requested", after=rollout.mode, percent=percent, who=who, reason=reason,
-        user=user, request=request_id(state.name, asked), pooled=_pooled(pool),
-    )  # fmt: skip
+        rollout,
+        now_ms,
+        "requested",
+        after=rollout.mode,
+        percent=percent,
+        who=who,
+        reason=reason,
+        user=user,
+        request=request_id(state.name, asked),
+        pooled=_pooled(pool),
+    )
     return step(state, now_ms, rollout=replace(new, request=asked)), asked
 
 
@@ -102,24 +119,39 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
     if not _gates_then(state):
         raise InvalidRequest(
             "the history lacks the gates under which this was asked for",
-            shard=state.name, request=request, by=asked.by, cure="reject it and ask again",
-        )  # fmt: skip
+            shard=state.name,
+            request=request,
+            by=asked.by,
+            cure="reject it and ask again",
+        )
     judged = judging(state, policy)
     rollout = _under(rollout, judged)
     policy.check_approver(Person(who, user), Person(asked.by, asked.user), shard=state.name)
     if next_mode(rollout.mode) != asked.to:
         raise InvalidRequest(
             "the shard has moved since this was asked for",
-            shard=state.name, mode=rollout.mode, to=asked.to, cure="reject it and ask again",
-        )  # fmt: skip
+            shard=state.name,
+            mode=rollout.mode,
+            to=asked.to,
+            cure="reject it and ask again",
+        )
     shared = pool if asked.pooled else None
     _enough(state, rollout, asked.to, policy, shared)
     _enough(state, rollout, asked.to, judged, shared, asked=asked)
     entered = noted(
-        rollout, now_ms, "approved", after=asked.to, percent=asked.audit_percent, who=who,
-        reason=reason, user=user, asked_by=asked.by, asked_user=asked.user,
-        request=request_id(state.name, asked), pooled=_pooled(shared),
-    )  # fmt: skip
+        rollout,
+        now_ms,
+        "approved",
+        after=asked.to,
+        percent=asked.audit_percent,
+        who=who,
+        reason=reason,
+        user=user,
+        asked_by=asked.by,
+        asked_user=asked.user,
+        request=request_id(state.name, asked),
+        pooled=_pooled(shared),
+    )
     seen = rollout.evidence if rollout.mode != "off" else Evidence()
     new = replace(
         entered,
@@ -154,10 +186,18 @@ def reject(
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
     refused = noted(
-        rollout, now_ms, "rejected", after=rollout.mode, percent=rollout.audit_percent, who=who,
-        reason=reason, user=user, asked_by=asked.by, asked_user=asked.user,
+        rollout,
+        now_ms,
+        "rejected",
+        after=rollout.mode,
+        percent=rollout.audit_percent,
+        who=who,
+        reason=reason,
+        user=user,
+        asked_by=asked.by,
+        asked_user=asked.user,
         request=request_id(state.name, asked),
-    )  # fmt: skip
+    )
     new = replace(refused, request=None)
     return step(state, now_ms, rollout=new), new
 
@@ -225,10 +265,15 @@ def _lowered(
     )
     return replace(
         following,
-        mode=to, audit_percent=percent, changed_ms=now_ms, changed_by=who.name, reason=reason,
-        request=None, evidence=replace(old.evidence, step_days=0, step_day=-1),
+        mode=to,
+        audit_percent=percent,
+        changed_ms=now_ms,
+        changed_by=who.name,
+        reason=reason,
+        request=None,
+        evidence=replace(old.evidence, step_days=0, step_day=-1),
         basis=old.basis if to in SKIPPING else "",
-    )  # fmt: skip
+    )
 
 
 def _under(rollout: Rollout, policy: Policy) -> Rollout:
@@ -242,10 +287,17 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
     if asked is None or now_ms < asked.expires_ms:
         return rollout
     following = noted(
-        rollout, asked.expires_ms, "lapsed", after=rollout.mode, percent=rollout.audit_percent,
-        who=NOBODY, reason="nobody answered in time", asked_by=asked.by, asked_user=asked.user,
+        rollout,
+        asked.expires_ms,
+        "lapsed",
+        after=rollout.mode,
+        percent=rollout.audit_percent,
+        who=NOBODY,
+        reason="nobody answered in time",
+        asked_by=asked.by,
+        asked_user=asked.user,
         request=request_id(state.name, asked),
-    )  # fmt: skip
+    )
     return replace(following, request=None)
 
 
@@ -284,9 +336,12 @@ def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Reques
     if named is not None and named.strip() != there:
         raise InvalidRequest(
             "another request is open than the one that was answered",
-            shard=state.name, request=named, open=there, by=rollout.request.by,
+            shard=state.name,
+            request=named,
+            open=there,
+            by=rollout.request.by,
             cure=f"look at `strata rollout show {state.name}`, and answer what it shows",
-        )  # fmt: skip
+        )
     return rollout, rollout.request
 
 
@@ -295,14 +350,18 @@ def _next_step(state: State, to: str, percent: int) -> Mode:
     if to != wanted:
         raise InvalidRequest(
             "steps up are taken one at a time",
-            shard=state.name, mode=state.rollout.mode, to=to, next=wanted or "there is none",
-        )  # fmt: skip
+            shard=state.name,
+            mode=state.rollout.mode,
+            to=to,
+            next=wanted or "there is none",
+        )
     least = 1 if wanted in SKIPPING else 0
     if isinstance(percent, bool) or not least <= percent <= 100:
         raise InvalidRequest(
-            "not a share of parts to audit", audit_percent=percent,
+            "not a share of parts to audit",
+            audit_percent=percent,
             cure="1 to 100: skipping is never left unwatched",
-        )  # fmt: skip
+        )
     return wanted
 
 
@@ -324,13 +383,20 @@ def _enough(
     if lacking and asked is not None:
         raise InvalidRequest(
             "the gates were lowered since this was asked for, and those of then fail",
-            shard=state.name, to=to, by=asked.by, lacking=lacking, cure="reject it and ask again",
-        )  # fmt: skip
+            shard=state.name,
+            to=to,
+            by=asked.by,
+            lacking=lacking,
+            cure="reject it and ask again",
+        )
     if lacking:
         raise InvalidRequest(
             "there is not enough evidence for this step",
-            shard=state.name, to=to, lacking=lacking, cure="let soft evaluation run on",
-        )  # fmt: skip
+            shard=state.name,
+            to=to,
+            lacking=lacking,
+            cure="let soft evaluation run on",
+        )
 
 
 def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
@@ -340,6 +406,8 @@ def _released(state: State, clear: Collection[str]) -> tuple[str, ...]:
         if word not in state.rollout.quarantine:
             raise InvalidRequest(
                 "this is not in quarantine",
-                shard=state.name, word=word, known=list(state.rollout.quarantine),
-            )  # fmt: skip
+                shard=state.name,
+                word=word,
+                known=list(state.rollout.quarantine),
+            )
     return tuple(sorted(clear))

@@ -83,8 +83,12 @@ def check_said(what: str, name: str, reason: str, **where: Any) -> None:
     for said, text, most in (("name", name, NAME_MAX), ("reason", reason, REASON_MAX)):
         if len(text) > most:
             raise InvalidRequest(
-                f"{what} keeps a {said} of a few sentences", **where, **{said: text[:80]},
-                characters=len(text), most=most, cure="say it shorter, or name where it stands",
-            )  # fmt: skip
+                f"{what} keeps a {said} of a few sentences",
+                **where,
+                **{said: text[:80]},
+                characters=len(text),
+                most=most,
+                cure="say it shorter, or name where it stands",
+            )
     if not folded_name(name) or not folded_name(reason):
         raise InvalidRequest(f"{what} needs a name and a reason", **where)

@@ -27,9 +27,17 @@ ENTRIES_MAX: Final = 64  # lines of history in the document
 DAY_MS: Final = 86_400_000
 # Histories hold the thresholds in this order: new ones are added at the end.
 THRESHOLDS: Final = (
-    "audit_parts", "audit_runs", "audit_days", "stratum_parts", "failed_permille", "on_parts",
-    "on_days", "on_percent", "request_days", "sample_parts",
-)  # fmt: skip
+    "audit_parts",
+    "audit_runs",
+    "audit_days",
+    "stratum_parts",
+    "failed_permille",
+    "on_parts",
+    "on_days",
+    "on_percent",
+    "request_days",
+    "sample_parts",
+)
 _LESS_IS_STRICTER: Final = ("failed_permille", "request_days")
 _NAMES: Final = ("approvers", "vouchers")
 
@@ -73,17 +81,22 @@ class Policy:
         if are_one(who, asked, self.vouchers):
             raise InvalidRequest(
                 "who asks for a step cannot approve it",
-                **where, by=asked.name, user=asked.user or "unknown",
+                **where,
+                by=asked.name,
+                user=asked.user or "unknown",
                 cure="let somebody else look at the evidence; on a database with users each"
                 " person has one of their own, and Airflow's is named in `vouchers`",
-            )  # fmt: skip
+            )
         allowed = {folded_name(name) for name in self.approvers}
         if allowed and who.identity(self.vouchers) not in allowed:
             raise InvalidRequest(
                 "who answers may not approve",
-                **where, by=who.name, user=who.user or "unknown", approvers=list(self.approvers),
+                **where,
+                by=who.name,
+                user=who.user or "unknown",
+                approvers=list(self.approvers),
                 cure="let one of them answer, or change the policy: strata rollout gates",
-            )  # fmt: skip
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +156,12 @@ def book_of(stores: Stores) -> tuple[Book, int | None]:
         book: Book = decode_sealed(head.data, KEY, Book)
     except Corrupt as error:
         raise Corrupt(
-            error.message, key=KEY, seqno=head.seqno, **error.details,
+            error.message,
+            key=KEY,
+            seqno=head.seqno,
+            **error.details,
             cure="restore this row of the database of states from a backup",
-        ) from error  # fmt: skip
+        ) from error
     return book, head.seqno
 
 
@@ -174,9 +190,10 @@ def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: 
     if book.request is not None:
         raise InvalidRequest(
             "a change of the policy is already asked for",
-            by=book.request.by, request=request_id(book.request),
+            by=book.request.by,
+            request=request_id(book.request),
             cure="approve or reject it first",
-        )  # fmt: skip
+        )
     wanted = _with(book.policy, to)
     if wanted == book.policy:
         raise InvalidRequest("this changes nothing", policy=book.policy.number)
@@ -239,8 +256,9 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     if approvers and len({folded_name(name) for name in approvers}) < 2:
         raise InvalidRequest(
             "one approver alone could approve nothing that they ask for",
-            approvers=list(approvers), cure="name two people or more, or nobody",
-        )  # fmt: skip
+            approvers=list(approvers),
+            cure="name two people or more, or nobody",
+        )
     own = asdict(policy.gates) | {n: v for n, v in to.items() if n in THRESHOLDS}
     gates = as_declared(Thresholds, own, lambda _: {})
     vouchers = tuple(to.get("vouchers", policy.vouchers))
@@ -262,9 +280,16 @@ def _with_line(  # noqa: PLR0913 - the fields of one line
     """Return the document with one more line of history."""
     asker = ("", "") if what == "requested" else (asked.by, asked.user)
     entry = PolicyEntry(
-        now_ms, what, book.policy.number, what_differs(before or book.policy, asked.policy),
-        who.name, who.user, reason, request_id(asked), *asker,
-    )  # fmt: skip
+        now_ms,
+        what,
+        book.policy.number,
+        what_differs(before or book.policy, asked.policy),
+        who.name,
+        who.user,
+        reason,
+        request_id(asked),
+        *asker,
+    )
     return replace(book, entries=(*book.entries, entry)[-ENTRIES_MAX:])
 
 
@@ -285,9 +310,11 @@ def _open(book: Book, named: str) -> PolicyRequest:
     if named.strip() != there:
         raise InvalidRequest(
             "another request is open than the one that was answered",
-            request=named, open=there, by=book.request.by,
+            request=named,
+            open=there,
+            by=book.request.by,
             cure="look at `strata rollout gates show`, and answer what it shows",
-        )  # fmt: skip
+        )
     return book.request
 
 

@@ -76,9 +76,17 @@ from strata.store.open import Stores, open_stores
 _log: Final = logging.getLogger(__name__)
 NAME: Final = "strata"
 OPTIONS: Final = (
-    "shard", "config", "as_of", "where", "pushdown", "pushed", "consolidate", "collection", "start",
+    "shard",
+    "config",
+    "as_of",
+    "where",
+    "pushdown",
+    "pushed",
+    "consolidate",
+    "collection",
+    "start",
     "path",
-)  # fmt: skip
+)
 OF_STREAMS: Final = ("shard", "config", "start", "path")
 TASKS: Final = 16  # partitions of a small read, since the reader does not know the number of cores
 
@@ -243,11 +251,17 @@ class StrataReader(DataSourceReader):
             return tasks
         return [
             Guarded(
-                task, asked.session, stores.settings, settings.read, state, plan.as_of,
-                number, len(tasks),
+                task,
+                asked.session,
+                stores.settings,
+                settings.read,
+                state,
+                plan.as_of,
+                number,
+                len(tasks),
             )
             for number, task in enumerate(tasks)
-        ]  # fmt: skip
+        ]
 
     def _tasks(
         self, stores: Stores, state: State, plan: ReadPlan, read: ReadSettings
@@ -257,10 +271,15 @@ class StrataReader(DataSourceReader):
         if self.asked.consolidate:
             return [Merged(r) for r in slice_readers(stores, state, plan, columns, TASKS, only)]
         reader = PartReader(
-            stores.settings, state.relations, columns,
-            as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=read, only=only,
-        )  # fmt: skip
+            stores.settings,
+            state.relations,
+            columns,
+            as_of=plan.as_of,
+            read_format=state.spec.read_format,
+            groups=plan.groups,
+            settings=read,
+            only=only,
+        )
         # An empty list would become one partition of None.
         return [TaskInput(reader, some) for some in task_parts(plan.parts, TASKS) or ((),)]
 
@@ -372,7 +391,8 @@ def request(options: dict[str, str]) -> ReadOptions:
 def _where(text: str) -> AnalysedFilter:
     if not text.lstrip().startswith("{"):
         raise InvalidRequest(
-            "the option `where` takes an analysed filter, not SQL", value=text[:80],
+            "the option `where` takes an analysed filter, not SQL",
+            value=text[:80],
             cure="strata.spark.where_option(spark, shard, sql), or strata.spark.snapshot",
-        )  # fmt: skip
+        )
     return question(text)

@@ -131,9 +131,14 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
     relation, filter = judge.relations[-1], judge.filter
     names = [relation.by_id[i].name for i in referenced(judge.spark, relation, filter.sql)]
     rows = part_rows(
-        judge.spark, judge.store, judge.relations, refs, names, part_column=PART,
+        judge.spark,
+        judge.store,
+        judge.relations,
+        refs,
+        names,
+        part_column=PART,
         groups=judge.groups,
-    )  # fmt: skip
+    )
     counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
     for now in judged_instants(filter):
         accepted = row_filter(judge.spark, rows, filter.sql, now).groupBy(PART)

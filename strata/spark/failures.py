@@ -29,10 +29,13 @@ _PYTHON: Final = frozenset({"PYTHON_EXCEPTION", "PythonException", _EXITED})
 # The machine was too small: that is said of no row, and no rule claims that it cannot happen.
 _EXHAUSTED: Final = frozenset(
     {
-        "OutOfMemoryError", "SparkOutOfMemoryError", "StackOverflowError",
-        "UNABLE_TO_ACQUIRE_MEMORY", "ExecutorLostFailure",
+        "OutOfMemoryError",
+        "SparkOutOfMemoryError",
+        "StackOverflowError",
+        "UNABLE_TO_ACQUIRE_MEMORY",
+        "ExecutorLostFailure",
     }
-)  # fmt: skip
+)
 _KINDS: Final[dict[str, type[StrataError]]] = {
     kind.__name__: kind for kind in (InvalidRequest, Conflict, Corrupt, Fenced)
 }

@@ -40,9 +40,15 @@ class SparkFinder:
         relation = state.relation
         names = [relation.by_id[i].name for i in referenced(self.spark, relation, self.filter.sql)]
         rows = part_rows(
-            self.spark, self.store, state.relations, refs, names, part_column=PART, row_column=ROW,
+            self.spark,
+            self.store,
+            state.relations,
+            refs,
+            names,
+            part_column=PART,
+            row_column=ROW,
             read_format=state.spec.read_format,
-        )  # fmt: skip
+        )
         accepted = row_filter(self.spark, rows, self.filter.sql, self.filter.now_low)
         try:
             table = accepted.select(PART, ROW).toArrow()
@@ -54,8 +60,9 @@ class SparkFinder:
                 raise found from None
             raise InvalidRequest(
                 "the filter fails on a row, so nobody knows which rows it means",
-                shard=state.name, cure="write it so that it fails on none: try_cast, try_divide",
-            ) from None  # fmt: skip
+                shard=state.name,
+                cure="write it so that it fails on none: try_cast, try_divide",
+            ) from None
         keys = pc.unique(table[PART]).to_pylist()
         return {
             key: np.sort(table.filter(pc.equal(table[PART], key))[ROW].to_numpy()) for key in keys

@@ -25,10 +25,17 @@ from strata.spark.rows import Tasks
 
 # Settings below these names are asked for by functions while they run.
 READ_LATE: Final = (
-    "spark.sql.legacy.", "spark.sql.mapKeyDedupPolicy", "spark.sql.json", "spark.sql.datetime",
-    "spark.sql.decimal", "spark.sql.icu.", "spark.sql.function.", "spark.sql.collation.",
-    "spark.sql.charAsVarchar", "spark.sql.preserveCharVarcharTypeInfo",
-)  # fmt: skip
+    "spark.sql.legacy.",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.json",
+    "spark.sql.datetime",
+    "spark.sql.decimal",
+    "spark.sql.icu.",
+    "spark.sql.function.",
+    "spark.sql.collation.",
+    "spark.sql.charAsVarchar",
+    "spark.sql.preserveCharVarcharTypeInfo",
+)
 # Words in front of an opening bracket that call nothing.
 _NO_CALLS: Final = frozenset({"and", "or", "not", "in", "between", "when", "then", "else"})
 # A comment may stand between a name and its bracket.
@@ -38,9 +45,10 @@ _CALLS: Final = re.compile(r"(\w+|`)\s*\(|::|--|/\*")
 def read_late(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings among these that functions read while they run."""
     return {
-        key: value for key, value in settings.items()
+        key: value
+        for key, value in settings.items()
         if key.startswith(READ_LATE) and not key.startswith(ELSEWHERE)
-    }  # fmt: skip
+    }
 
 
 def is_guarded(plan: ReadPlan, filter: Filter | None) -> bool:
@@ -75,7 +83,9 @@ class SameSettings:
         changed = other_settings(self.settings, read_late)
         if changed and shows_settings():
             raise InvalidRequest(
-                "a setting has changed since snapshot() chose the parts", shard=self.shard,
-                setting=changed, cure="call snapshot() again, or set it before",
-            )  # fmt: skip
+                "a setting has changed since snapshot() chose the parts",
+                shard=self.shard,
+                setting=changed,
+                cure="call snapshot() again, or set it before",
+            )
         return self.function(batches)

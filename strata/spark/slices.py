@@ -53,9 +53,12 @@ class SliceReader:
         shown = self.shown
         blob = open_stores(shown.store).blob
         source = PartSource(
-            blob, self.shard, shown.relations, shown.read_format,
+            blob,
+            self.shard,
+            shown.relations,
+            shown.read_format,
             row_group_bytes=self.row_group_bytes,
-        )  # fmt: skip
+        )
         for table in merged(source, self.runs, self.as_of, self.within, shown.groups):
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
@@ -94,8 +97,12 @@ def slice_readers(
     readers = []
     for within in slices(state, plan, size):
         runs = overlapping(state, plan, within)
-        groups = {ref.key: found for run in runs for ref in run
-                  if (found := plan.groups.get(ref.key)) is not None}  # fmt: skip
+        groups = {
+            ref.key: found
+            for run in runs
+            for ref in run
+            if (found := plan.groups.get(ref.key)) is not None
+        }
         mine = replace(shown, groups=groups)
         limit = state.spec.row_group_bytes
         readers.append(SliceReader(mine, state.name, runs, within, plan.as_of, limit))

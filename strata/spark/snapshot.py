@@ -73,9 +73,17 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     metrics = Metrics(settings.metrics)
     usage.record(stores, state, plan, filter, settings.usage, metrics)
     return planned_rows(
-        spark, stores, state, plan, filter, where=where, columns=columns, consolidate=consolidate,
-        settings=settings.read, metrics=metrics,
-    )  # fmt: skip
+        spark,
+        stores,
+        state,
+        plan,
+        filter,
+        where=where,
+        columns=columns,
+        consolidate=consolidate,
+        settings=settings.read,
+        metrics=metrics,
+    )
 
 
 def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
@@ -109,10 +117,18 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
     else:
         rows = part_rows(
-            spark, stores.settings, state.relations, plan.parts, needed,
-            as_of=plan.as_of, read_format=state.spec.read_format, groups=plan.groups,
-            settings=settings, wrapped_by=wrap, always=guarded,
-        )  # fmt: skip
+            spark,
+            stores.settings,
+            state.relations,
+            plan.parts,
+            needed,
+            as_of=plan.as_of,
+            read_format=state.spec.read_format,
+            groups=plan.groups,
+            settings=settings,
+            wrapped_by=wrap,
+            always=guarded,
+        )
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
     return rows.select(*map(quoted, shown), T, D)

@@ -68,9 +68,12 @@ class StrataStreamReader(DataSourceStreamReader):
         state = held_state(stores, self.shard, self.settings.read)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
         reader = PartReader(
-            stores.settings, state.relations, wanted_columns(state.relation, names),
-            read_format=state.spec.read_format, settings=self.settings.read,
-        )  # fmt: skip
+            stores.settings,
+            state.relations,
+            wanted_columns(state.relation, names),
+            read_format=state.spec.read_format,
+            settings=self.settings.read,
+        )
         stretch = plan_changes(stores, state, start[UPPER], end[UPPER])
         # An empty list would become one partition of None.
         tasks = worthwhile_tasks(stretch.parts, self.tasks)

@@ -54,14 +54,17 @@ def check_column(state: State, column: int) -> None:
     where: dict[str, Any] = {"shard": state.name, "column": found.name}
     if found.type.kind is not Kind.STRING or found.nullable:
         raise InvalidRequest(
-            "the column of collections is a text that is never null", **where,
-            type=str(found.type), nullable=found.nullable,
-        )  # fmt: skip
+            "the column of collections is a text that is never null",
+            **where,
+            type=str(found.type),
+            nullable=found.nullable,
+        )
     if state.relation.sort_ids[0] != column:
         raise InvalidRequest(
-            "the column of collections must lead the sort order", **where,
+            "the column of collections must lead the sort order",
+            **where,
             cure=f"strata schema sort {state.name} {found.name}",
-        )  # fmt: skip
+        )
 
 
 def with_collections(

@@ -240,17 +240,21 @@ def _check_batch(batch: Batch) -> None:
     if batch.stats_digest is not None and batch.stats_digest != digest_of(batch.stats_union):
         raise Corrupt(
             "the statistics of a batch are damaged: their digest is another one",
-            lower=batch.lower, upper=batch.upper, manifest=batch.manifest,
-        )  # fmt: skip
+            lower=batch.lower,
+            upper=batch.upper,
+            manifest=batch.manifest,
+        )
 
 
 def _newer(name: str, document: dict[str, Any], **details: object) -> InvalidRequest:
     """Return the refusal of a document that a newer program wrote; it is not damaged."""
     return InvalidRequest(
         f"a stored {name} was written by a newer version of Strata",
-        written_by=document.get("by", "unknown"), this=__version__, **details,
+        written_by=document.get("by", "unknown"),
+        this=__version__,
+        **details,
         cure="use that version here too; a shard is never read by guessing",
-    )  # fmt: skip
+    )
 
 
 def plain(value: object) -> Any:

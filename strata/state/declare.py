@@ -164,14 +164,18 @@ def redeclare(
     if state.spec != seen:
         raise Conflict(
             "the declaration was changed meanwhile",
-            shard=state.name, cure="look at the plan again, then decide",
-        )  # fmt: skip
+            shard=state.name,
+            cure="look at the plan again, then decide",
+        )
     check_allowed(state.name, found.refused)
     if found.relations:
         return step(
-            state, now_ms, spec=found.spec, relations=(*state.relations, *found.relations),
+            state,
+            now_ms,
+            spec=found.spec,
+            relations=(*state.relations, *found.relations),
             next_column=found.next_column,
-        ), found  # fmt: skip
+        ), found
     return step(state, now_ms, spec=found.spec), found
 
 
@@ -180,10 +184,15 @@ def check_allowed(shard: str, refused: Sequence[Line]) -> None:
     if refused:
         first = refused[0]
         raise InvalidRequest(
-            "the declaration cannot become this one", shard=shard, setting=first.setting,
-            before=first.before, value=first.after, reason=first.note,
-            refused=[line.setting for line in refused], cure=first.cure,
-        )  # fmt: skip
+            "the declaration cannot become this one",
+            shard=shard,
+            setting=first.setting,
+            before=first.before,
+            value=first.after,
+            reason=first.note,
+            refused=[line.setting for line in refused],
+            cure=first.cure,
+        )
 
 
 def settings_of(spec: ShardSpec) -> dict[str, Any]:
@@ -316,17 +325,22 @@ def _columns(moving: _Moving, asked: ShardSpec) -> Iterator[Line]:
                 yield _renamed(asked.name, twins[0], wanted)
                 continue
             yield moving.line(
-                name, None, after,
+                name,
+                None,
+                after,
                 AddColumn(wanted.name, wanted.type, wanted.nullable, wanted.default),
-            )  # fmt: skip
+            )
         elif there == wanted:
             yield Line(name, before, after, Effect.KEPT)
         elif there.default != wanted.default:
             yield Line(
-                name, before, after, Effect.REFUSED,
+                name,
+                before,
+                after,
+                Effect.REFUSED,
                 "stored parts that lack the column would show another value than before",
                 "leave its default as it was declared",
-            )  # fmt: skip
+            )
         else:
             kind = None if there.type == wanted.type else wanted.type
             null = None if there.nullable == wanted.nullable else wanted.nullable
@@ -336,12 +350,15 @@ def _columns(moving: _Moving, asked: ShardSpec) -> Iterator[Line]:
 def _renamed(shard: str, old: str, new: ColumnSpec) -> Line:
     """Return the line of a column that may be another one under a new name."""
     return Line(
-        f"columns.{new.name}", None, _column_words(new), Effect.REFUSED,
+        f"columns.{new.name}",
+        None,
+        _column_words(new),
+        Effect.REFUSED,
         f"{old} of the same type is declared no longer: a renamed column keeps its values, a new "
         "one has none",
         f"`strata schema rename {shard} {old} {new.name}`, or, if it is another column, "
         f"`strata schema drop {shard} {old}`; then apply again",
-    )  # fmt: skip
+    )
 
 
 def _drops(moving: _Moving, asked: ShardSpec) -> Iterator[Line]:

@@ -39,8 +39,10 @@ def check_same(found: State, asked: ShardSpec) -> None:
         cure = f"bring the shard there with `{'`, `'.join(commands)}`; or {cure}"
     raise InvalidRequest(
         "the shard exists and was declared otherwise",
-        shard=asked.name, differs=differs, cure=cure,
-    )  # fmt: skip
+        shard=asked.name,
+        differs=differs,
+        cure=cure,
+    )
 
 
 def column_commands(relation: Relation, asked: ShardSpec) -> Iterator[str]:

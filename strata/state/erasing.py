@@ -57,8 +57,11 @@ def begin(state: State, now_ms: int, *, erasure: Erasure) -> tuple[State, Erasur
     if found.request != erasure.request:
         raise InvalidRequest(
             "another erasure of this shard is under way",
-            shard=state.name, id=found.id, by=found.by, cure="run that one again until it is done",
-        )  # fmt: skip
+            shard=state.name,
+            id=found.id,
+            by=found.by,
+            cure="run that one again until it is done",
+        )
     return state, found
 
 
@@ -122,9 +125,12 @@ def _check_removed(state: State, old: Batch, new: Batch, removed: Removed) -> No
         if left != whole:
             raise Corrupt(
                 "a batch without erased rows, and the rows, are not what the batch was",
-                **where, field=name, found=left, recorded=whole,
+                **where,
+                field=name,
+                found=left,
+                recorded=whole,
                 cure="`strata validate` names the damaged part",
-            )  # fmt: skip
+            )
 
 
 def close(state: State, now_ms: int, *, clean: Collection[str]) -> tuple[State, Closing]:

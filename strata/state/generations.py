@@ -33,9 +33,13 @@ def begin_sweep(state: State, now_ms: int, *, grace_ms: int) -> tuple[State, int
     live = live_writers(state, now_ms)
     fence = max(state.fence, min([state.generation, *(w.generation for w in live)]))
     following = step(
-        state, now_ms,
-        generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=fence, writers=live,
-    )  # fmt: skip
+        state,
+        now_ms,
+        generation=state.generation + 1,
+        generation_ms=max(now_ms, 1),
+        fence=fence,
+        writers=live,
+    )
     return following, fence
 
 
@@ -93,6 +97,8 @@ def check_writer(state: State, now_ms: int, name: str) -> Writer:
     if found is None:
         raise Fenced(
             "this writer's lease has expired",
-            writer=name, shard=state.name, cure="begin again; what is committed stays committed",
-        )  # fmt: skip
+            writer=name,
+            shard=state.name,
+            cure="begin again; what is committed stays committed",
+        )
     return found

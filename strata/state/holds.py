@@ -132,9 +132,11 @@ def drop_expired(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
         return state, False
     if found in live_holds(state, now_ms):
         raise InvalidRequest(
-            "this hold is alive", hold=name, expires_ms=found.expires_ms,
+            "this hold is alive",
+            hold=name,
+            expires_ms=found.expires_ms,
             cure="only its owner releases it",
-        )  # fmt: skip
+        )
     return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True
 
 
@@ -166,9 +168,12 @@ def _check_since(state: State, since: int) -> None:
     if not state.since <= since <= state.upper:
         raise InvalidRequest(
             "this time cannot be held",
-            shard=state.name, time=since, since=state.since, upper=state.upper,
+            shard=state.name,
+            time=since,
+            since=state.since,
+            upper=state.upper,
             cure="a time from since to upper",
-        )  # fmt: skip
+        )
 
 
 def _lease(lease_ms: int) -> int:

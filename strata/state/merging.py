@@ -99,9 +99,14 @@ def _request(state: State, progress: Progress) -> MergeRequest:
     batches = _inputs(state, progress)
     slots = [s for s in state.spine.slots if any(b in s.batches for b in batches)]
     return MergeRequest(
-        slots[0].id_lower, slots[-1].id_upper, progress.lower, progress.upper, progress.since,
-        batches, f"under way: {progress.done} of {progress.tasks} tasks are done",
-    )  # fmt: skip
+        slots[0].id_lower,
+        slots[-1].id_upper,
+        progress.lower,
+        progress.upper,
+        progress.since,
+        batches,
+        f"under way: {progress.done} of {progress.tasks} tasks are done",
+    )
 
 
 def _is_live(state: State, progress: Progress) -> bool:

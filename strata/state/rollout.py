@@ -61,9 +61,16 @@ def trip(
         return state, result
     new = replace(
         noted(old, now_ms, "tripped", after="off", percent=0, who=who, reason=reason),
-        mode="off", audit_percent=0, changed_ms=now_ms, changed_by=who, reason=reason,
-        quarantine=distrusted, basis="", request=None, evidence=Evidence(),
-    )  # fmt: skip
+        mode="off",
+        audit_percent=0,
+        changed_ms=now_ms,
+        changed_by=who,
+        reason=reason,
+        quarantine=distrusted,
+        basis="",
+        request=None,
+        evidence=Evidence(),
+    )
     return step(state, now_ms, rollout=new), result
 
 

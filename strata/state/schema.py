@@ -27,8 +27,11 @@ from strata.state.state import State
 from strata.state.step import step
 
 TIME_KINDS: Final = (  # types of a column that may give the time of an update
-    Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64,
-)  # fmt: skip
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMPTZ,
+    Kind.DATE,
+    Kind.INT64,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,11 @@ def evolve(
             return state, Evolved(current, already=True)
         raise Conflict(
             "the relation was changed meanwhile",
-            shard=state.name, expected=expected_version, version=current.version,
+            shard=state.name,
+            expected=expected_version,
+            version=current.version,
             cure=f"look at it with `strata schema show {state.name}`, then decide again",
-        )  # fmt: skip
+        )
     relation = changed(state.spec, current, change, state.next_column_id)
     following = step(
         state,
@@ -173,8 +178,11 @@ def check_defaults(shard: str, columns: Sequence[Column]) -> None:
         if not _is_json(column.default) or not default_scalar(column).is_valid:
             raise InvalidRequest(
                 "a default does not fit its column",
-                shard=shard, column=column.name, type=str(column.type), value=column.default,
-            )  # fmt: skip
+                shard=shard,
+                column=column.name,
+                type=str(column.type),
+                value=column.default,
+            )
 
 
 def _is_json(value: object) -> bool:
@@ -201,21 +209,24 @@ def _added(spec: ShardSpec, current: Relation, change: AddColumn, next_id: int) 
     where: dict[str, Any] = {"shard": spec.name, "column": change.name}
     if change.key:
         raise InvalidRequest(
-            "a column cannot join the key", **where,
+            "a column cannot join the key",
+            **where,
             reason="the key orders every run, and rows that are stored have no value for it",
             cure="add it as a value column, or create a new shard and ingest into it",
-        )  # fmt: skip
+        )
     if change.name.lower() in {name.lower() for name in current.by_name}:
         raise InvalidRequest(
-            "there is a column of this name (case does not count)", **where,
+            "there is a column of this name (case does not count)",
+            **where,
             cure="another name; or `strata schema widen` or `rename` for the column there is",
-        )  # fmt: skip
+        )
     if not change.nullable and change.default is None:
         raise InvalidRequest(
-            "a column that may not be null needs a default", **where,
+            "a column that may not be null needs a default",
+            **where,
             reason="rows that are stored have no value for it",
             cure="give a default, or allow null",
-        )  # fmt: skip
+        )
     _check_source(spec, change.name, change.type)
     column = Column(next_id, change.name, change.type, change.nullable, change.default)
     check_defaults(spec.name, [column])
@@ -229,9 +240,11 @@ def _check_source(spec: ShardSpec, name: str, kind: ColumnType) -> None:
         raise InvalidRequest("the diff column of the source cannot be stored", **where)
     if spec.time.column == name and kind.kind not in TIME_KINDS:
         raise InvalidRequest(
-            "the source's time is read from this name", **where, type=str(kind),
+            "the source's time is read from this name",
+            **where,
+            type=str(kind),
             cure=f"another name, or one of the types {', '.join(TIME_KINDS)}",
-        )  # fmt: skip
+        )
 
 
 def _dropped(spec: ShardSpec, current: Relation, change: DropColumn) -> list[Column]:
@@ -241,17 +254,19 @@ def _dropped(spec: ShardSpec, current: Relation, change: DropColumn) -> list[Col
         raise InvalidRequest("the only column cannot be dropped", **where)
     if column.id in current.key:
         raise InvalidRequest(
-            "a key column cannot be dropped", **where,
+            "a key column cannot be dropped",
+            **where,
             reason="rows of different keys would become one; where no key is declared, every "
             "column is in it",
             cure="create a shard with another key and ingest into it",
-        )  # fmt: skip
+        )
     if column.id in current.order:
         raise InvalidRequest(
-            "a column of the declared order cannot be dropped", **where,
+            "a column of the declared order cannot be dropped",
+            **where,
             reason="every run is sorted by it first",
             cure=f"`strata schema sort {spec.name}` by other columns first",
-        )  # fmt: skip
+        )
     return [c for c in current.columns if c.id != column.id]
 
 
@@ -275,22 +290,29 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
         raise InvalidRequest("this would change nothing", **where, type=str(kind))
     if column.nullable and not nullable:
         raise InvalidRequest(
-            "a column that may be null cannot forbid it", **where,
+            "a column that may be null cannot forbid it",
+            **where,
             reason="stored rows may hold null",
-        )  # fmt: skip
+        )
     if not widens(column.type, kind):
         raise InvalidRequest(
-            "this is no wider type", **where, type=str(column.type), to=str(kind),
+            "this is no wider type",
+            **where,
+            type=str(column.type),
+            to=str(kind),
             reason=not_wider(column.type, kind),
             cure="add a column of the new type and drop this one",
-        )  # fmt: skip
+        )
     reason = reads_otherwise(column.type, kind)
     if reason is not None and column.id in met_by_value(spec, current):
         raise InvalidRequest(
-            "rows of this shard are retracted by value, and would not be met any more", **where,
-            type=str(column.type), to=str(kind), reason=reason,
+            "rows of this shard are retracted by value, and would not be met any more",
+            **where,
+            type=str(column.type),
+            to=str(kind),
+            reason=reason,
             cure=f"add a column of type {kind} beside it, or create a shard and ingest into it",
-        )  # fmt: skip
+        )
     wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]
     check_defaults(spec.name, wide)
     return wide

@@ -37,8 +37,9 @@ def is_sealed(data: bytes, name: str) -> bool:
     if stated != found:
         raise Corrupt(
             f"a stored {name} is damaged: its digest is another one",
-            digest=stated[:-2].decode(errors="replace"), found=found[:-2].decode(),
-        )  # fmt: skip
+            digest=stated[:-2].decode(errors="replace"),
+            found=found[:-2].decode(),
+        )
     return True
 
 

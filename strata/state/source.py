@@ -35,7 +35,9 @@ def check_source(state: State) -> None:
     if found is not None:
         raise Corrupt(
             "the source of this shard is tripped: a value would have been stored as another",
-            shard=state.name, at_ms=found.at_ms, **found.place(),
+            shard=state.name,
+            at_ms=found.at_ms,
+            **found.place(),
             cure="find out which of the two values is right; then strata source release "
             f"{state.name} --reason ...",
-        )  # fmt: skip
+        )

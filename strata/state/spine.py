@@ -119,10 +119,13 @@ def check_debt(spine: Spine, shard: str, most: int) -> None:
     """
     if most and debt(spine) >= most:
         raise Unavailable(
-            "too many runs of this shard wait to be merged", certain=True,
-            shard=shard, waiting=debt(spine), most=most,
+            "too many runs of this shard wait to be merged",
+            certain=True,
+            shard=shard,
+            waiting=debt(spine),
+            most=most,
             cure=f"run `strata compact {shard}`, then again; `compact.debt_max` is the limit",
-        )  # fmt: skip
+        )
 
 
 def full_request(spine: Spine, since: int, *, force: bool = False) -> MergeRequest | None:
@@ -219,8 +222,10 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: i
     if digest_shift and {v for b in inputs for v in b.versions} == set(new.versions):
         raise Corrupt(
             "a merge within one relation version has another digest",
-            shift=digest_shift, versions=new.versions, manifests=[b.manifest for b in inputs],
-        )  # fmt: skip
+            shift=digest_shift,
+            versions=new.versions,
+            manifests=[b.manifest for b in inputs],
+        )
     digest = sum(b.digest for b in inputs) + digest_shift
     for name, got, wanted in (
         ("diffs_sum", wrapped(new.diffs_sum), wrapped(sum(b.diffs_sum for b in inputs))),
@@ -229,8 +234,11 @@ def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: i
         if got != wanted:
             raise Corrupt(
                 "a merge result does not hold what its inputs hold",
-                field=name, result=got, inputs=wanted, manifests=[b.manifest for b in inputs],
-            )  # fmt: skip
+                field=name,
+                result=got,
+                inputs=wanted,
+                manifests=[b.manifest for b in inputs],
+            )
 
 
 def problems(spine: Spine, lower: int, upper: int) -> list[str]:
@@ -286,9 +294,14 @@ def _reason(slot: SpineBatch, outdated: Callable[[Batch], str] | None = None) ->
 def _request(slots: Sequence[SpineBatch], since: int, reason: str) -> MergeRequest:
     batches = tuple(b for slot in slots for b in slot.batches)
     return MergeRequest(
-        slots[0].id_lower, slots[-1].id_upper, batches[0].lower, batches[-1].upper, since,
-        batches, reason,
-    )  # fmt: skip
+        slots[0].id_lower,
+        slots[-1].id_upper,
+        batches[0].lower,
+        batches[-1].upper,
+        since,
+        batches,
+        reason,
+    )
 
 
 def _slot(id_lower: int, id_upper: int, batches: Iterable[Batch]) -> SpineBatch:

@@ -16,10 +16,17 @@ from strata.model.time import MIN_TIME
 
 Mode = Literal["off", "soft", "audit", "on"]
 Happened = Literal[
-    "declared", "requested", "approved", "rejected", "lapsed", "stepped down", "tripped", "reset",
+    "declared",
+    "requested",
+    "approved",
+    "rejected",
+    "lapsed",
+    "stepped down",
+    "tripped",
+    "reset",
     "restored",
     "set by hand",  # in histories from before 2026-12; no such step is possible any more
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)

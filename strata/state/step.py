@@ -37,7 +37,9 @@ def check_alive(state: State) -> None:
     if state.dropped is not None:
         raise InvalidRequest(
             "this shard was dropped",
-            shard=state.name, at_ms=state.dropped.at_ms, by=state.dropped.by,
+            shard=state.name,
+            at_ms=state.dropped.at_ms,
+            by=state.dropped.by,
             reason=state.dropped.reason,
             cure="use another name, or create it again with revive",
-        )  # fmt: skip
+        )

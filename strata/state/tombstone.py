@@ -34,9 +34,11 @@ def drop(
     live = in_use_by(state, now_ms)
     if live and not force:
         raise InvalidRequest(
-            "this shard is in use", shard=state.name, held_by=live,
+            "this shard is in use",
+            shard=state.name,
+            held_by=live,
             cure="wait for them, release them, or insist",
-        )  # fmt: skip
+        )
     stone = Tombstone(now_ms, by, reason)
     following = step(
         state, now_ms, dropped=stone, spine=Spine(), holds=(), writers=(), commits=(), ledger=(),
@@ -62,10 +64,19 @@ def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
         raise InvalidRequest("only a dropped shard can be revived", shard=state.name)
     new = create(spec, now_ms)
     following = successor(
-        state, now_ms, spec=new.spec, relations=new.relations, rollout=new.rollout,
-        since=MIN_TIME, upper=MIN_TIME, dropped=None, next_column=0,
-        generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
-    )  # fmt: skip
+        state,
+        now_ms,
+        spec=new.spec,
+        relations=new.relations,
+        rollout=new.rollout,
+        since=MIN_TIME,
+        upper=MIN_TIME,
+        dropped=None,
+        next_column=0,
+        generation=state.generation + 1,
+        generation_ms=max(now_ms, 1),
+        fence=state.generation + 1,
+    )
     return following, following.generation
 
 
@@ -84,12 +95,25 @@ def bring_back(
     mode = old.mode if old.mode == "off" else "soft"
     rollout = replace(
         noted(old, now_ms, "restored", after=mode, percent=0, who=by, reason=reason),
-        mode=mode, audit_percent=0, changed_ms=now_ms, changed_by=by, reason=reason, basis="",
-        request=None, evidence=Evidence(),
-    )  # fmt: skip
+        mode=mode,
+        audit_percent=0,
+        changed_ms=now_ms,
+        changed_by=by,
+        reason=reason,
+        basis="",
+        request=None,
+        evidence=Evidence(),
+    )
     return replace(
-        saved, seqno=max(saved.seqno, before.seqno) + 1,
-        walltime_ms=max(now_ms, saved.walltime_ms + 1, before.walltime_ms + 1), rollout=rollout,
-        holds=(), writers=(), merging=(), erasing=None, generation=generation,
-        generation_ms=max(now_ms, 1), fence=generation,
-    )  # fmt: skip
+        saved,
+        seqno=max(saved.seqno, before.seqno) + 1,
+        walltime_ms=max(now_ms, saved.walltime_ms + 1, before.walltime_ms + 1),
+        rollout=rollout,
+        holds=(),
+        writers=(),
+        merging=(),
+        erasing=None,
+        generation=generation,
+        generation_ms=max(now_ms, 1),
+        fence=generation,
+    )

@@ -61,9 +61,13 @@ def create(spec: ShardSpec, now_ms: int) -> State:
     """Return the first state of a new shard: empty, readable nowhere, writable from MIN_TIME."""
     relation: Relation = spec.relation()
     return State(
-        FIRST_SEQNO, now_ms, spec, (relation,), rollout=begun(spec.rollout, now_ms),
+        FIRST_SEQNO,
+        now_ms,
+        spec,
+        (relation,),
+        rollout=begun(spec.rollout, now_ms),
         generation_ms=max(now_ms, 1),
-    )  # fmt: skip
+    )
 
 
 def append(  # noqa: PLR0913  these are the fields of one request
@@ -99,15 +103,26 @@ def append(  # noqa: PLR0913  these are the fields of one request
     if lower < state.upper:
         raise InvalidRequest(
             "this interval is already written, and not under this token",
-            shard=state.name, token=token, lower=lower, upper=upper, shard_upper=state.upper,
+            shard=state.name,
+            token=token,
+            lower=lower,
+            upper=upper,
+            shard_upper=state.upper,
             cure="append from the shard's upper on, or repeat with the token of the first time",
-        )  # fmt: skip
+        )
     _check_new(state, batch)
     new = batch or Batch(lower, upper, MIN_TIME)
     commit = Commit(
-        token, state.seqno + 1, lower, upper, new.updates, new.parts, new.size_bytes, rejected,
+        token,
+        state.seqno + 1,
+        lower,
+        upper,
+        new.updates,
+        new.parts,
+        new.size_bytes,
+        rejected,
         rejects,
-    )  # fmt: skip
+    )
     spine = state.spine
     if upper > state.upper:
         spine = spines.insert(spine, replace(new, lower=state.upper, upper=upper))
@@ -127,9 +142,12 @@ def _check_new(state: State, batch: Batch | None) -> None:
         if other.manifest == manifest:
             raise InvalidRequest(
                 "another batch has this manifest, its updates would count twice",
-                shard=state.name, manifest=manifest, lower=other.lower, upper=other.upper,
+                shard=state.name,
+                manifest=manifest,
+                lower=other.lower,
+                upper=other.upper,
                 cure="write the parts for the new interval, or repeat with the first token",
-            )  # fmt: skip
+            )
 
 
 def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
@@ -142,8 +160,11 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",
-            shard=state.name, upper=state.upper, expected=basis.upper, cure="run again",
-        )  # fmt: skip
+            shard=state.name,
+            upper=state.upper,
+            expected=basis.upper,
+            cure="run again",
+        )
     if basis.consumed is None:
         return {}
     if basis.before != state.consumed:
@@ -155,8 +176,11 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
         if segment not in known and generation_of(segment.key) < state.fence:
             raise Fenced(
                 "this was written too long ago: its blobs may have been collected",
-                shard=state.name, key=segment.key, fence=state.fence, cure="run again",
-            )  # fmt: skip
+                shard=state.name,
+                key=segment.key,
+                fence=state.fence,
+                cure="run again",
+            )
     return {"consumed": basis.consumed}
 
 
@@ -173,8 +197,10 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
     if batch.upper != upper or not batch.lower <= lower:
         raise InvalidRequest(
             "the batch was written for another interval",
-            batch_lower=batch.lower, batch_upper=batch.upper, **where,
-        )  # fmt: skip
+            batch_lower=batch.lower,
+            batch_upper=batch.upper,
+            **where,
+        )
     if batch.since > state.since:
         raise InvalidRequest(
             "the times of the batch were advanced too far", since=batch.since, **where
@@ -184,8 +210,10 @@ def _check_append(state: State, token: str, lower: int, upper: int, batch: Batch
     if batch.manifest is not None and not known.issuperset(batch.versions):
         raise InvalidRequest(
             "the batch has a relation version that the shard does not know",
-            versions=batch.versions, known=sorted(known), **where,
-        )  # fmt: skip
+            versions=batch.versions,
+            known=sorted(known),
+            **where,
+        )
     if wrong := spines.batch_problems(batch):
         raise InvalidRequest("the batch contradicts itself", reason=wrong[0], **where)
 
@@ -203,9 +231,11 @@ def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | No
     if all(manifest != b.manifest for b in state.batches):  # blobs in the state are alive
         raise Fenced(
             "this was written too long ago: its blobs may have been collected",
-            shard=state.name, generation=generation_of(manifest), fence=state.fence,
+            shard=state.name,
+            generation=generation_of(manifest),
+            fence=state.fence,
             cure="run again; hold a writer's lease where the work takes longer than that",
-        )  # fmt: skip
+        )
 
 
 def find_commit(commits: tuple[Commit, ...], token: str) -> Commit | None:
@@ -221,9 +251,12 @@ def recognise(known: Commit, lower: int, upper: int) -> Appended:
     if (known.lower, known.upper) != (lower, upper):
         raise InvalidRequest(
             "this token was used for another interval",
-            token=known.token, lower=lower, upper=upper,
-            first_lower=known.lower, first_upper=known.upper,
-        )  # fmt: skip
+            token=known.token,
+            lower=lower,
+            upper=upper,
+            first_lower=known.lower,
+            first_upper=known.upper,
+        )
     return Appended(known, already_committed=True)
 
 
@@ -303,9 +336,11 @@ def _exchange(old: Batch, replacements: Mapping[str, Batch]) -> Batch:
         if getattr(said, name) != getattr(known, name):
             raise InvalidRequest(
                 "a new manifest must describe the same updates",
-                manifest=old.manifest, field=name,
-                old=getattr(old, name), new=getattr(new, name),
-            )  # fmt: skip
+                manifest=old.manifest,
+                field=name,
+                old=getattr(old, name),
+                new=getattr(new, name),
+            )
     if wrong := spines.batch_problems(new):
         raise InvalidRequest("the new batch contradicts itself", reason=wrong[0])
     return new

@@ -164,13 +164,18 @@ def _after(data: bytes, document: dict[str, Any], before: Version | None) -> Ver
     if before is None or (before.digest, before.base) != (document["before"], document["base"]):
         raise Corrupt(
             "a stored change does not follow the state before it",
-            base=document["base"], before=document["before"],
+            base=document["base"],
+            before=document["before"],
             found=None if before is None else before.digest,
-        )  # fmt: skip
+        )
     return Version(
-        apply_changes(before.state, document["state"]), document_digest(data), before.base,
-        before.base_bytes, before.run + 1, before.run_bytes + len(data),
-    )  # fmt: skip
+        apply_changes(before.state, document["state"]),
+        document_digest(data),
+        before.base,
+        before.base_bytes,
+        before.run + 1,
+        before.run_bytes + len(data),
+    )
 
 
 def _change(data: bytes) -> dict[str, Any] | None:
@@ -185,9 +190,12 @@ def _change(data: bytes) -> dict[str, Any] | None:
     if type(written) is int and written > FORMAT:
         raise InvalidRequest(
             "a stored state was written by a newer version of Strata",
-            written_by=document.get("by", "unknown"), this=__version__, format=written,
-            known=FORMAT, cure="use that version here too; a shard is never read by guessing",
-        )  # fmt: skip
+            written_by=document.get("by", "unknown"),
+            this=__version__,
+            format=written,
+            known=FORMAT,
+            cure="use that version here too; a shard is never read by guessing",
+        )
     if (
         written != FORMAT
         or type(document.get("base")) is not int

@@ -18,10 +18,18 @@ from strata.kernels.arrays import Bools, Bytes, Words
 BLOCK_BYTES: Final = 32
 _WORDS: Final = 8  # of a block
 SALTS: Final = np.array(
-    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
-     0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31],
+    [
+        0x47B6137B,
+        0x44974D91,
+        0x8824AD5B,
+        0xA2B7289D,
+        0x705495C7,
+        0x2DF1424B,
+        0x9EFC4947,
+        0x5C6BFB31,
+    ],
     np.uint64,
-)  # fmt: skip
+)
 _HALF: Final = np.uint64(32)
 
 

@@ -117,10 +117,12 @@ def check_members(relation: Relation, spec: StatsSpec, shard: str) -> None:
             if not any(True for _ in _places(relation, name, spec.bloom_bits, bloom=False)):
                 raise InvalidRequest(
                     "no place whose values can be collected",
-                    shard=shard, setting=setting, value=name,
+                    shard=shard,
+                    setting=setting,
+                    value=name,
                     cure="a column of numbers, texts, dates or times, a list or map of them, or "
                     "the whole way to a field of a record or to a key of JSON, as in `payload.id`",
-                )  # fmt: skip
+                )
 
 
 def _places(relation: Relation, name: str, bits: int, *, bloom: bool) -> Iterator[Sought]:

@@ -107,9 +107,12 @@ def check_budget(spec: ShardSpec) -> None:
     if most > spec.stats.budget_bytes:
         raise InvalidRequest(
             "the statistics of the sort order and of stats.keep may exceed the budget",
-            shard=spec.name, setting="stats.budget_bytes", value=spec.stats.budget_bytes,
-            needed=most, cure=f"raise it to {most}, or shorten order or stats.keep",
-        )  # fmt: skip
+            shard=spec.name,
+            setting="stats.budget_bytes",
+            value=spec.stats.budget_bytes,
+            needed=most,
+            cure=f"raise it to {most}, or shorten order or stats.keep",
+        )
 
 
 def _sort_ids(relation: Relation) -> frozenset[int]:

@@ -19,9 +19,16 @@ from strata.stats.wire import JSON_PATH, LENGTHS, ROWS, Path, parse_name
 Numbers = Ints
 
 _JSON_COUNTS = (
-    "present", "json_nulls", "bools", "trues", "numbers", "integers", "strings", "lists",
+    "present",
+    "json_nulls",
+    "bools",
+    "trues",
+    "numbers",
+    "integers",
+    "strings",
+    "lists",
     "maps",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

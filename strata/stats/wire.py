@@ -77,9 +77,13 @@ _JSON_FIELDS: Final = (
 # known. A filter's `bits` are never stored in a manifest: readers add them once they are fetched.
 SET: Final = pa.struct([("form", pa.string()), ("values", pa.list_(pa.binary()))])
 BLOOM: Final = pa.struct(
-    [("form", pa.string()), ("key", pa.string()), ("size_bytes", pa.int64()),
-     ("distinct", pa.int64())]
-)  # fmt: skip
+    [
+        ("form", pa.string()),
+        ("key", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("distinct", pa.int64()),
+    ]
+)
 BITS: Final = "bits"
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))

@@ -12,10 +12,17 @@ from collections.abc import Mapping
 from typing import Final
 
 # Prices of S3: writing and listing cost some twelve times as much as reading, deleting nothing.
-PUTS: Final = frozenset({
-    "put_object", "copy_object", "list_objects_v2", "list_multipart_uploads",
-    "create_multipart_upload", "upload_part", "complete_multipart_upload",
-})  # fmt: skip
+PUTS: Final = frozenset(
+    {
+        "put_object",
+        "copy_object",
+        "list_objects_v2",
+        "list_multipart_uploads",
+        "create_multipart_upload",
+        "upload_part",
+        "complete_multipart_upload",
+    }
+)
 GETS: Final = frozenset({"get_object", "head_object", "head_bucket"})
 _LOCK: Final = threading.Lock()
 _ACCOUNT: Final[Counter[str]] = Counter()

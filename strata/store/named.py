@@ -35,6 +35,9 @@ def get_named(
     if not names_content(key, data):
         raise Corrupt(
             f"{what} is damaged: its bytes are not those that its name was made from",
-            key=key, size=len(data), **details, cure=cure,
-        )  # fmt: skip
+            key=key,
+            size=len(data),
+            **details,
+            cure=cure,
+        )
     return data

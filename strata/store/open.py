@@ -112,8 +112,10 @@ def open_blob(settings: StoreSettings) -> Blob:
         return S3Blob(S3Address.parse(url))
     raise InvalidRequest(
         "not an address of a blob store",
-        setting="store.blob", value=url, cure="file:///folder, s3://bucket/prefix or memory://name",
-    )  # fmt: skip
+        setting="store.blob",
+        value=url,
+        cure="file:///folder, s3://bucket/prefix or memory://name",
+    )
 
 
 def address_of(settings: StoreSettings) -> str:
@@ -130,9 +132,10 @@ def address_of(settings: StoreSettings) -> str:
     if not root or any(char in root for char in "?#%"):
         raise InvalidRequest(
             "other programs cannot find the files of this store",
-            setting="store.blob", value=settings.blob,
+            setting="store.blob",
+            value=settings.blob,
             cure="s3://bucket/prefix, or file:///folder without any of ? # %",
-        )  # fmt: skip
+        )
     return f"file://{root}"
 
 

@@ -94,8 +94,10 @@ class Postgres:
         if found > len(MIGRATIONS):
             raise InvalidRequest(
                 "the consensus database was made by a newer version of Strata",
-                found=found, known=len(MIGRATIONS), cure="use that version here too",
-            )  # fmt: skip
+                found=found,
+                known=len(MIGRATIONS),
+                cure="use that version here too",
+            )
         if found == len(MIGRATIONS):
             return
         try:
@@ -106,9 +108,10 @@ class Postgres:
             raise InvalidRequest(
                 "the tables of the consensus database are missing or old, and this role may not"
                 " make them",
-                found=found, wanted=len(MIGRATIONS),
+                found=found,
+                wanted=len(MIGRATIONS),
                 cure="run `strata doctor` once as the role that owns them",
-            ) from error  # fmt: skip
+            ) from error
 
     def compare_and_set(
         self, cursor: Any, key: str, expected: int | None, seqno: int, data: bytes

@@ -253,9 +253,11 @@ class S3Blob:
             count = -(-len(data) // PIECE)
             parts = self._together(part, range(1, count + 1))
             self._call(
-                "complete_multipart_upload", **which, IfNoneMatch="*",
+                "complete_multipart_upload",
+                **which,
+                IfNoneMatch="*",
                 MultipartUpload={"Parts": parts},
-            )  # fmt: skip
+            )
         except BaseException:
             self._abort(which)
             raise
@@ -316,9 +318,11 @@ class S3Blob:
         if failed:
             raise Unavailable(
                 "the server did not remove some objects",
-                certain=False, count=len(failed), first=failed[0].get("Key"),
+                certain=False,
+                count=len(failed),
+                first=failed[0].get("Key"),
                 reason=failed[0].get("Code"),
-            )  # fmt: skip
+            )
 
     def _abort_uploads(self, before_ms: int) -> None:
         before = _EPOCH + timedelta(milliseconds=before_ms)

@@ -53,9 +53,10 @@ class S3Address:
         if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or unknown:
             raise InvalidRequest(
                 "not an address of blobs on S3",
-                setting="store.blob", unknown=unknown or None,
+                setting="store.blob",
+                unknown=unknown or None,
                 cure="s3://bucket/prefix?endpoint=…&region=…&parallel=8&attempts=6, no credentials",
-            )  # fmt: skip
+            )
         prefix = parts.path.strip("/")
         if prefix:
             check_key(prefix)
@@ -166,15 +167,18 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
         raise Unavailable(
             f"S3 refused a request: {code}",
             certain=certain or _status(error) in (400, 401, 403, 404),
-            blob=where, reason=error.response.get("Error", {}).get("Message"),
+            blob=where,
+            reason=error.response.get("Error", {}).get("Message"),
             cure=_CURES.get(code),
-        ) from error  # fmt: skip
+        ) from error
     except boto_errors() as error:
         raise Unavailable(
             "S3 cannot be reached",
-            certain=certain, blob=where, reason=str(error),
+            certain=certain,
+            blob=where,
+            reason=str(error),
             cure="check the endpoint, the network, and that AWS's ordinary chain has credentials",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _number(options: dict[str, str], name: str, default: int) -> int:
@@ -182,6 +186,9 @@ def _number(options: dict[str, str], name: str, default: int) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 256:
         raise InvalidRequest(
             "this option of the address does not fit",
-            setting="store.blob", option=name, value=text, cure="a whole number from 1 to 256",
-        )  # fmt: skip
+            setting="store.blob",
+            option=name,
+            value=text,
+            cure="a whole number from 1 to 256",
+        )
     return int(text)

@@ -172,5 +172,7 @@ class ObjectStream(io.RawIOBase):
 def _changed(key: str) -> Unavailable:
     return Unavailable(
         "a source file changed while it was read, nothing was committed",
-        certain=True, file=key, cure="run again when it is whole; write objects once",
-    )  # fmt: skip
+        certain=True,
+        file=key,
+        cure="run again when it is whole; write objects once",
+    )

@@ -145,8 +145,10 @@ class SqlConsensus:
         except OSError as error:
             raise Unavailable(
                 "the log of the consensus database could not be synced",
-                certain=not written, address=self._address(), reason=error.strerror,
-            ) from error  # fmt: skip
+                certain=not written,
+                address=self._address(),
+                reason=error.strerror,
+            ) from error
 
     def _run(self, work: Callable[[Any], T], *, writes: bool = False) -> T:
         """Return what `work` returns, waiting for other writers up to `BUSY_S`."""
@@ -217,8 +219,9 @@ class SqlConsensus:
             return Corrupt("the consensus database is damaged", **details)
         return Unavailable(
             "the consensus database cannot be used",
-            certain=certain or self._database.refused(cause), **details,
-        )  # fmt: skip
+            certain=certain or self._database.refused(cause),
+            **details,
+        )
 
     def _address(self) -> str:
         return self._url.render_as_string(hide_password=True)

@@ -87,8 +87,10 @@ class Sqlite:
         except OSError as error:
             raise Unavailable(
                 "the folder of the consensus database cannot be made",
-                certain=True, path=str(error.filename or folder), reason=error.strerror,
-            ) from error  # fmt: skip
+                certain=True,
+                path=str(error.filename or folder),
+                reason=error.strerror,
+            ) from error
         # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
         if self._readable_only():
             return sa.create_engine(self.url, isolation_level="AUTOCOMMIT", creator=self._read_only)
@@ -124,8 +126,10 @@ class Sqlite:
         if found > VERSION:
             raise InvalidRequest(
                 "the consensus database was made by a newer version of Strata",
-                found=found, known=VERSION, cure="use that version here too",
-            )  # fmt: skip
+                found=found,
+                known=VERSION,
+                cure="use that version here too",
+            )
         connection.execute(_TABLE)
         connection.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -68,8 +68,10 @@ def check_from_here(headers: Mapping[str, str], hosts: Collection[str]) -> None:
     if site != "same-origin" or urlsplit(origin).netloc.lower() not in own:
         raise InvalidRequest(
             "this answer does not come from a page of the console",
-            origin=origin or "none", site=site, cure="open the rollout page, and answer there",
-        )  # fmt: skip
+            origin=origin or "none",
+            site=site,
+            cure="open the rollout page, and answer there",
+        )
     if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise InvalidRequest("an answer is a form", content_type=headers.get("content-type", ""))
 
@@ -135,16 +137,25 @@ class Answers:
             raise
         finally:
             note(
-                self.stores, Metrics(self.settings.metrics), f"rollout {given.answer}", began,
-                {"shard": shard}, code, by=name, error=problem, reason=given.reason,
-            )  # fmt: skip
+                self.stores,
+                Metrics(self.settings.metrics),
+                f"rollout {given.answer}",
+                began,
+                {"shard": shard},
+                code,
+                by=name,
+                error=problem,
+                reason=given.reason,
+            )
 
     def _move(self, person: Person, shard: str, given: GivenAnswer) -> None:
         machine = Machine(self.stores)
         said: dict[str, Any] = {
-            "who": person.name, "user": person.user, "reason": given.reason,
+            "who": person.name,
+            "user": person.user,
+            "reason": given.reason,
             "request": given.request,
-        }  # fmt: skip
+        }
         if given.answer == "reject":
             machine.apply(shard, partial(ladder.reject, **said))
             return
@@ -155,14 +166,21 @@ class Answers:
 
     def _check_proof(self, proof: str, name: str, shard: str, request: str) -> None:
         until, _, _ = proof.partition(".")
-        good = until.isascii() and until.isdigit() and len(until) < 20 and hmac.compare_digest(
-            proof.encode(), self._signed(int(until), name, shard, request).encode()
-        )  # fmt: skip
+        good = (
+            until.isascii()
+            and until.isdigit()
+            and len(until) < 20
+            and hmac.compare_digest(
+                proof.encode(), self._signed(int(until), name, shard, request).encode()
+            )
+        )
         if not good or int(until) < self.stores.clock():
             raise InvalidRequest(
                 "this form was made for somebody else, for another request, or too long ago",
-                shard=shard, request=request, cure="look at the page again, and answer there",
-            )  # fmt: skip
+                shard=shard,
+                request=request,
+                cure="look at the page again, and answer there",
+            )
 
     def _signed(self, until: int, *said: str) -> str:
         text = "\0".join((str(until), *(f"{len(one)}:{one}" for one in said)))

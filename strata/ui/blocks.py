@@ -120,9 +120,17 @@ def picture_of(
             slots.append(Slot(level_of(updates), tuple(blocks)))
     bounded = [b.lower for s in slots for b in s.blocks if b.lower > MIN_TIME]
     return Picture(
-        state.name, state.seqno, state.walltime_ms, state.since, state.upper,
-        min([first, *bounded]), tuple(slots), sum(b.parts for b in state.batches), chosen, sizes,
-    )  # fmt: skip
+        state.name,
+        state.seqno,
+        state.walltime_ms,
+        state.since,
+        state.upper,
+        min([first, *bounded]),
+        tuple(slots),
+        sum(b.parts for b in state.batches),
+        chosen,
+        sizes,
+    )
 
 
 def _block(
@@ -147,9 +155,16 @@ def _block(
         real = times[times > MIN_TIME]
         low = int(real.min()) if len(real) else low
     block = Box(
-        number, batch.lower, batch.upper, batch.updates, batch.size_bytes, batch.parts,
-        batch.parts - batch.stats_parts, strips, table is not None or batch.manifest is None,
-    )  # fmt: skip
+        number,
+        batch.lower,
+        batch.upper,
+        batch.updates,
+        batch.size_bytes,
+        batch.parts,
+        batch.parts - batch.stats_parts,
+        strips,
+        table is not None or batch.manifest is None,
+    )
     return block, low, sizes
 
 
@@ -170,12 +185,16 @@ def _strips(table: pa.Table, keys: list[str], share: int) -> Iterator[Strip]:
         most = max(1, round(share * len(places) / len(runs)))
         cells = tuple(
             Cell(
-                tuple(keys[i] for i in some), int(sizes[some].sum()), int(rows[some].sum()),
-                int(lows[some].min()), int(highs[some].max()), _any(plain, some),
+                tuple(keys[i] for i in some),
+                int(sizes[some].sum()),
+                int(rows[some].sum()),
+                int(lows[some].min()),
+                int(highs[some].max()),
+                _any(plain, some),
                 int(bare[some].sum()),
             )
             for some in np.array_split(places, min(most, len(places)))
-        )  # fmt: skip
+        )
         yield Strip(int(sizes[places].sum()), cells)
 
 

@@ -45,9 +45,15 @@ def bars(shares: Sequence[tuple[str, float | None]], label: str) -> Markup:
     """Return a bar for each share, with its text; a dot where none is known."""
     wide = _STEP * len(shares)
     return element(
-        "svg", side_by_side(_bars(shares)), style_of="spark", role="img", width=wide, height=_TALL,
-        viewBox=f"0 0 {wide} {_TALL}", aria_label=label,
-    )  # fmt: skip
+        "svg",
+        side_by_side(_bars(shares)),
+        style_of="spark",
+        role="img",
+        width=wide,
+        height=_TALL,
+        viewBox=f"0 0 {wide} {_TALL}",
+        aria_label=label,
+    )
 
 
 def nightly(shares: Sequence[tuple[str, float | None]]) -> Markup:

@@ -90,12 +90,13 @@ def events_of(state: State, ladder: Sequence[str]) -> list[LadderEvent]:
     """Return the steps and trips of a shard, oldest first."""
     return [
         LadderEvent(
-            entry.at_ms, "trip" if entry.what == "tripped" else entry.after,
+            entry.at_ms,
+            "trip" if entry.what == "tripped" else entry.after,
             "up" if ladder.index(entry.after) > ladder.index(entry.before) else "down",
         )
         for entry in state.rollout.entries
         if entry.before != entry.after
-    ]  # fmt: skip
+    ]
 
 
 def evidence_svg(
@@ -109,9 +110,13 @@ def evidence_svg(
     """
     drawing = _Drawing(points, targets)
     parts = [
-        *drawing.scale_of_bound(), *drawing.scale_of_counts(), *drawing.times(),
-        *drawing.events(events), *drawing.targets(), *drawing.lines(),
-    ]  # fmt: skip
+        *drawing.scale_of_bound(),
+        *drawing.scale_of_counts(),
+        *drawing.times(),
+        *drawing.events(events),
+        *drawing.targets(),
+        *drawing.lines(),
+    ]
     last = points[-1]
     said = (
         f"Bound on wrong skips: {rate(last.bound)} after {counted(last.parts)} parts judged,"
@@ -119,9 +124,13 @@ def evidence_svg(
         " count"
     )
     return element(
-        "svg", side_by_side(iter(parts)), style_of="chart evidence", role="img", aria_label=said,
+        "svg",
+        side_by_side(iter(parts)),
+        style_of="chart evidence",
+        role="img",
+        aria_label=said,
         viewBox=f"0 0 {WIDTH} {drawing.height}",
-    )  # fmt: skip
+    )
 
 
 class _Drawing:
@@ -194,9 +203,13 @@ class _Drawing:
             if x >= free:
                 anchor = "end" if x > WIDTH - RIGHT - _LABEL else "start"
                 yield element(
-                    "text", event.name, style_of=f"event-name {event.style}", text_anchor=anchor,
-                    x=x + (-5 if anchor == "end" else 5), y=TOP - 4,
-                )  # fmt: skip
+                    "text",
+                    event.name,
+                    style_of=f"event-name {event.style}",
+                    text_anchor=anchor,
+                    x=x + (-5 if anchor == "end" else 5),
+                    y=TOP - 4,
+                )
                 free = x + _LABEL
 
     def targets(self) -> Iterator[Markup]:

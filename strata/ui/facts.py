@@ -67,9 +67,9 @@ class ShardLine:
     @property
     def bare(self) -> int:
         """Return how many parts have no statistics."""
-        return 0 if self.state is None else self.parts - sum(
-            b.stats_parts for b in self.state.batches
-        )  # fmt: skip
+        return (
+            0 if self.state is None else self.parts - sum(b.stats_parts for b in self.state.batches)
+        )
 
     @property
     def size_bytes(self) -> int:

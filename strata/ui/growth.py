@@ -73,9 +73,13 @@ def growth_svg(sizes: Sequence[ShardSize]) -> Markup:
     )
     height = TOP + 3 * TALL + 2 * GAP + BOTTOM
     return element(
-        "svg", side_by_side(_panels(sizes)), style_of="chart growth", role="img",
-        aria_label=f"Size over time: {said}", viewBox=f"0 0 {WIDTH} {height}",
-    )  # fmt: skip
+        "svg",
+        side_by_side(_panels(sizes)),
+        style_of="chart growth",
+        role="img",
+        aria_label=f"Size over time: {said}",
+        viewBox=f"0 0 {WIDTH} {height}",
+    )
 
 
 def _panels(sizes: Sequence[ShardSize]) -> Iterator[Markup]:
@@ -114,8 +118,11 @@ def _panel(
         layout = KINDS[layer] if len(rows[0]) > 1 else "stats"
         latest = rows[-1][layer]
         title = element("title", f"{name}, {layout}: {show(latest)} now")
-        path = _area([(at, base - TALL * h / most) for at, h in zip(times, heights, strict=True)],
-                     times, base)  # fmt: skip
+        path = _area(
+            [(at, base - TALL * h / most) for at, h in zip(times, heights, strict=True)],
+            times,
+            base,
+        )
         yield element("path", title, style_of=f"layer layout-{layout}", d=path)
 
 
@@ -157,7 +164,11 @@ def _cost(what: str, some: Sequence[Operation]) -> OperationCost:
     bills = [counts for one in some if (counts := orjson.loads(one.details)).keys() >= {*_BILL}]
     bill = tuple(sum(int(counts[name]) for counts in bills) for name in _BILL) if bills else None
     return OperationCost(
-        what, len(some), sum(one.outcome not in ("done", "clean") for one in some),
-        sum(one.seconds for one in some), sum(one.rows for one in some),
-        sum(one.bytes for one in some), bill,
-    )  # fmt: skip
+        what,
+        len(some),
+        sum(one.outcome not in ("done", "clean") for one in some),
+        sum(one.seconds for one in some),
+        sum(one.rows for one in some),
+        sum(one.bytes for one in some),
+        bill,
+    )

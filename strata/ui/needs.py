@@ -29,8 +29,11 @@ def needs_of(
     state: State, validated: Operation | None, settings: Settings, now_ms: int
 ) -> tuple[Need, ...]:
     """Return why a person should look at a shard, worst first; `validated` is the last one."""
-    found = (*_of_rollout(state), *_of_validation(state, validated, now_ms),
-             *_of_storage(state, settings))  # fmt: skip
+    found = (
+        *_of_rollout(state),
+        *_of_validation(state, validated, now_ms),
+        *_of_storage(state, settings),
+    )
     return tuple(sorted(found, key=lambda need: need.rank))
 
 

@@ -18,8 +18,11 @@ WEEKS: Final = 13
 SHOWN: Final = 30  # nights of a filter
 _STATES: Final = ("mismatch", "failed", "clean", "none")  # of a day, the worst first
 _NAMES: Final = {
-    "mismatch": "a mismatch", "failed": "failed", "clean": "clean", "none": "no validation",
-}  # fmt: skip
+    "mismatch": "a mismatch",
+    "failed": "failed",
+    "clean": "clean",
+    "none": "no validation",
+}
 _CELL, _STEP, _LEFT, _TOP = 15, 18, 36, 18  # pixels
 _WEEKDAYS: Final = ("Mon", "", "Wed", "", "Fri", "", "Sun")
 
@@ -84,10 +87,15 @@ def calendar_svg(nights: Sequence[Night]) -> Markup:
     said = ", ".join(f"{number} {_NAMES[name]}" for name, number in found.items() if number)
     wide = _LEFT + _STEP * WEEKS
     return element(
-        "svg", side_by_side(_cells(nights)), style_of="calendar", role="img", width=wide,
-        height=_TOP + 7 * _STEP, viewBox=f"0 0 {wide} {_TOP + 7 * _STEP}",
+        "svg",
+        side_by_side(_cells(nights)),
+        style_of="calendar",
+        role="img",
+        width=wide,
+        height=_TOP + 7 * _STEP,
+        viewBox=f"0 0 {wide} {_TOP + 7 * _STEP}",
         aria_label=f"Nights from {nights[0].day} to {nights[-1].day}: {said}",
-    )  # fmt: skip
+    )
 
 
 def _cells(nights: Sequence[Night]) -> Iterator[Markup]:
@@ -106,8 +114,13 @@ def _cells(nights: Sequence[Night]) -> Iterator[Markup]:
             "rect", title, style_of=night.state, x=x, y=y, width=_CELL, height=_CELL, rx=3
         )
         if night.state in ("mismatch", "failed"):  # not by its colour alone
-            yield element("text", "×" if night.state == "mismatch" else "!", style_of="sign",
-                          x=x + _CELL / 2, y=y + 12)  # fmt: skip
+            yield element(
+                "text",
+                "×" if night.state == "mismatch" else "!",
+                style_of="sign",
+                x=x + _CELL / 2,
+                y=y + 12,
+            )
 
 
 @dataclass(frozen=True, slots=True)

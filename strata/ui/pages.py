@@ -68,9 +68,13 @@ def _hash(name: str) -> str:
 @cache
 def _templates() -> Environment:
     env = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_seen,
-    )  # fmt: skip
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
+    )
     env.globals |= {
         name: getattr(shown, name) for name in ("counted", "size", "sizes", "when", "age")
     }
@@ -121,9 +125,13 @@ class ConsolePages:
         """Return the first page: all shards, those that need a person first."""
         listing = self._listing()
         return self._rendered(
-            "shards.html", base, lines=listing.lines(), now=self.stores.clock(),
-            killed=is_killed(self.stores), debt=self.settings.compact,
-        )  # fmt: skip
+            "shards.html",
+            base,
+            lines=listing.lines(),
+            now=self.stores.clock(),
+            killed=is_killed(self.stores),
+            debt=self.settings.compact,
+        )
 
     def shard(self, base: str, name: str, asked: Asked) -> str:
         """Return the page of a shard: its spine, and what a filter would skip.
@@ -156,9 +164,14 @@ class ConsolePages:
         """
         state, listing = Machine(self.stores).load(name), self._listing()
         return self._rendered(
-            "rollout.html", base, tab="rollout", line=listing.line(name), now=self.stores.clock(),
-            answering=answering, **self._standing(state, listing),
-        )  # fmt: skip
+            "rollout.html",
+            base,
+            tab="rollout",
+            line=listing.line(name),
+            now=self.stores.clock(),
+            answering=answering,
+            **self._standing(state, listing),
+        )
 
     def audits(self, base: str, name: str) -> str:
         """Return the page of a shard's nights, sizes and costs.
@@ -167,9 +180,13 @@ class ConsolePages:
         """
         state, listing = Machine(self.stores).load(name), self._listing()
         return self._rendered(
-            "audits.html", base, tab="audits", line=listing.line(name), now=self.stores.clock(),
+            "audits.html",
+            base,
+            tab="audits",
+            line=listing.line(name),
+            now=self.stores.clock(),
             **self._nights(state, listing),
-        )  # fmt: skip
+        )
 
     def file(self, name: str, wheres: tuple[str, ...]) -> str:
         """Return everything about a shard as one page that needs no server.
@@ -235,16 +252,19 @@ class ConsolePages:
         points = evidence.points_of(states, mine)
         targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {
-            "found": found, "quarantined": quarantined(state),
+            "found": found,
+            "quarantined": quarantined(state),
             "bullets": facts.bullets(found["gates"]),
             "heat": facts.heat_map(found["evidence"]["strata"], rules.gates.stratum_parts),
-            "approvers": rules.approvers, "points": points, "kept_since": states[-1].walltime_ms,
+            "approvers": rules.approvers,
+            "points": points,
+            "kept_since": states[-1].walltime_ms,
             "grown": evidence.evidence_svg(points, evidence.events_of(state, LADDER), targets),
             "savings": savings_of(self.stores, state, self.settings.usage),
             "days": self.settings.usage.days,
             "bad": findings(self.stores, state, FINDINGS),
             "validated": next((one for one in mine if one.what == "validate"), None),
-        }  # fmt: skip
+        }
 
     def _nights(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         now = self.stores.clock()
@@ -256,14 +276,18 @@ class ConsolePages:
         used = usage.by_day(self.stores, state.name, nights.SHOWN)
         sizes = growth.shard_sizes(states)
         return {
-            "nights": calendar, "calendar": nights.calendar_svg(calendar),
+            "nights": calendar,
+            "calendar": nights.calendar_svg(calendar),
             "checked": nights.checked_filters(validations, now),
             "used": nights.filters_by_night(used, OFFERED),
             "bad": findings(self.stores, state, FINDINGS),
             "validated": next(iter(validations), None),
-            "sizes": sizes, "grown": growth.growth_svg(sizes), "kinds": growth.KINDS,
-            "costs": growth.costs_of(mine), "since": first,
-        }  # fmt: skip
+            "sizes": sizes,
+            "grown": growth.growth_svg(sizes),
+            "kinds": growth.KINDS,
+            "costs": growth.costs_of(mine),
+            "since": first,
+        }
 
 
 def _shape(state: State) -> tuple[str | None, ...]:

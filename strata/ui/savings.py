@@ -49,8 +49,11 @@ def savings_of(stores: Stores, state: State, settings: UsageSettings) -> Savings
     """
     version = state.relation.version
     try:
-        used = [one for one in usage.recent(stores, state.name, settings)
-                if one.relation_version == version]  # fmt: skip
+        used = [
+            one
+            for one in usage.recent(stores, state.name, settings)
+            if one.relation_version == version
+        ]
     except StrataError:
         return Savings((), 0)
     asked = tuple(_saving(stores, state, one.filter, one.reads) for one in used[:ASKED])

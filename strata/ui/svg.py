@@ -66,9 +66,13 @@ def spine_svg(picture: Picture, marks: Marks | None = None, *, linked: str = "")
     rows = {level: TOP + at * ROW for at, level in enumerate(levels)}
     height = TOP + BOTTOM + ROW * max(len(levels), 1)
     return element(
-        "svg", side_by_side(_inside(picture, rows, height, marks, linked)), style_of="spine",
-        viewBox=f"0 0 {WIDTH} {height}", role="group", aria_label=summary(picture),
-    )  # fmt: skip
+        "svg",
+        side_by_side(_inside(picture, rows, height, marks, linked)),
+        style_of="spine",
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="group",
+        aria_label=summary(picture),
+    )
 
 
 def summary(picture: Picture) -> str:
@@ -88,10 +92,18 @@ def _inside(
         return
     scale = _Scale(picture)
     line = element("line", style_of="hatch-line", x1=0, y1=0, x2=0, y2=5)
-    yield element("defs", element(
-        "pattern", line, id="hatch", width=5, height=5, patternUnits="userSpaceOnUse",
-        patternTransform="rotate(45)",
-    ))  # fmt: skip
+    yield element(
+        "defs",
+        element(
+            "pattern",
+            line,
+            id="hatch",
+            width=5,
+            height=5,
+            patternUnits="userSpaceOnUse",
+            patternTransform="rotate(45)",
+        ),
+    )
     yield from _axis(scale, height)
     for level, y in rows.items():
         yield element("line", style_of="rule", x1=LEFT, x2=WIDTH - RIGHT, y1=y + ROW, y2=y + ROW)
@@ -139,9 +151,13 @@ def _frontiers(picture: Picture, scale: _Scale, height: int) -> Iterator[Markup]
         x = scale.x(time)
         yield element("line", style_of=f"frontier {name}", x1=x, x2=x, y1=14, y2=height - BOTTOM)
         yield element(
-            "text", f"{name} {when(time)}", style_of="frontier-name", x=x, y=11,
+            "text",
+            f"{name} {when(time)}",
+            style_of="frontier-name",
+            x=x,
+            y=11,
             text_anchor="end" if x > WIDTH / 2 else "start",
-        )  # fmt: skip
+        )
 
 
 def _slot(
@@ -151,9 +167,15 @@ def _slot(
         x, end = scale.x(slot.blocks[0].lower), scale.x(slot.blocks[-1].upper)
         title = element("title", f"A merge of {len(slot.blocks)} batches is due")
         yield element(
-            "rect", title, style_of="due", x=x - 2, y=y + 3, width=max(end - x, LEAST) + 3,
-            height=ROW - 5, rx=4,
-        )  # fmt: skip
+            "rect",
+            title,
+            style_of="due",
+            x=x - 2,
+            y=y + 3,
+            width=max(end - x, LEAST) + 3,
+            height=ROW - 5,
+            rx=4,
+        )
     for block in slot.blocks:
         inner = side_by_side(_block(block, scale, y + 7, marks))
         yield (
@@ -167,9 +189,14 @@ def _block(block: Box, scale: _Scale, y: float, marks: Marks | None) -> Iterator
     x = scale.x(block.lower)
     width, height = max(scale.x(block.upper) - x - GAP, LEAST), ROW - 13.0
     yield element(
-        "rect", element("title", _block_name(block)), x=x, y=y, width=width, height=height,
+        "rect",
+        element("title", _block_name(block)),
+        x=x,
+        y=y,
+        width=width,
+        height=height,
         style_of="block" if block.known else "block gone",
-    )  # fmt: skip
+    )
     total = sum(strip.size_bytes for strip in block.strips) or 1
     for strip in block.strips:
         tall, left = height * strip.size_bytes / total, x
@@ -190,9 +217,11 @@ def _cell(
     x, y, width, height = box
     inset = 0.4 if width > 3 and height > 3 else 0.0
     place: dict[str, Any] = {
-        "x": x + inset, "y": y + inset, "width": max(width - 2 * inset, 0.3),
+        "x": x + inset,
+        "y": y + inset,
+        "width": max(width - 2 * inset, 0.3),
         "height": max(height - 2 * inset, 0.3),
-    }  # fmt: skip
+    }
     bare = " bare" if cell.bare else ""
     title = element("title", _cell_name(cell, kept or found))
     yield element("rect", title, style_of=f"{style}{some}{bare}", **place)

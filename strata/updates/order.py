@@ -141,8 +141,10 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(combined, pa.ChunkedArray):  # more than 2 GiB of text: cannot be one array
         raise InvalidRequest(
             "too many bytes of one column in one batch of updates",
-            bytes=column.nbytes, cause="Arrow strings end at 2 GiB", cure="use smaller batches",
-        )  # fmt: skip
+            bytes=column.nbytes,
+            cause="Arrow strings end at 2 GiB",
+            cure="use smaller batches",
+        )
     return combined
 
 

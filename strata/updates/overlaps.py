@@ -42,6 +42,7 @@ class Overlaps:
             last = last if within.high is None else bisect_left(self._lows, within.high)
         newest = self._relations[-1]
         return tuple(
-            ref for ref in self._run[first:last]
+            ref
+            for ref in self._run[first:last]
             if overlapping_groups(ref, within, newest, self._relations) != []
-        )  # fmt: skip
+        )

@@ -27,10 +27,18 @@ TELEPHONE: Final = 600  # pixels; less is one
 QUIET: Final = 0.1  # seconds after which a page that does nothing is taken for settled
 WORLD: Final = "looks on"  # a world of scripts apart from the page's, which no policy holds
 OPTIONS: Final = (
-    "--headless=new", "--remote-debugging-port=0", "--no-first-run", "--disable-gpu",
-    "--disable-quic", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--disable-dev-shm-usage",
-)  # fmt: skip
+    "--headless=new",
+    "--remote-debugging-port=0",
+    "--no-first-run",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--disable-dev-shm-usage",
+)
 
 
 class Browser:
@@ -130,9 +138,11 @@ class Tab:
         frame = self.tell("Page.getFrameTree")["frameTree"]["frame"]["id"]
         world = self.tell("Page.createIsolatedWorld", frameId=frame, worldName=WORLD)
         found = self.tell(
-            "Runtime.evaluate", expression=expression, returnByValue=True,
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
             contextId=world["executionContextId"],
-        )  # fmt: skip
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 

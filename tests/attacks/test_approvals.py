@@ -46,10 +46,13 @@ def test_an_old_approval_repeated_takes_no_later_step() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"percent": 7}, {"who": "eve"}, {"reason": "it is time."}, {"at": 2001},
+        {"percent": 7},
+        {"who": "eve"},
+        {"reason": "it is time."},
+        {"at": 2001},
         {"clear": ["like"]},
     ],
-)  # fmt: skip
+)
 def test_a_request_that_was_changed_is_another_one(other: dict[str, Any]) -> None:
     new = replace(NEW, rollout=replace(NEW.rollout, quarantine=("like",)))
     state, shown = ask(new)
@@ -81,10 +84,17 @@ def test_each_field_of_a_request_is_part_of_its_identity() -> None:
     others = [
         replace(one, **change)
         for change in (
-            {"to": "on"}, {"audit_percent": 2}, {"by": "b"}, {"reason": "c"}, {"at_ms": 2},
-            {"expires_ms": 3}, {"clear": ("d",)}, {"pooled": True}, {"user": "e"},
+            {"to": "on"},
+            {"audit_percent": 2},
+            {"by": "b"},
+            {"reason": "c"},
+            {"at_ms": 2},
+            {"expires_ms": 3},
+            {"clear": ("d",)},
+            {"pooled": True},
+            {"user": "e"},
         )
-    ]  # fmt: skip
+    ]
     assert len(others) == len(Request.__slots__)
     found = {ladder.request_id("s", request) for request in (one, *others)}
     assert len(found | {ladder.request_id("t", one)}) == len(others) + 2

@@ -98,9 +98,18 @@ def test_a_name_comes_from_the_database(strata: Run, monkeypatch: pytest.MonkeyP
     seen = ask(strata, "alice", "two")
     assert strata("bob", "rollout", "show", "two")["request"]["by"] == "alice"
     strata(
-        "alice", "rollout", "approve", "two", "--request", seen, "--by", "bob", "--reason", "x",
+        "alice",
+        "rollout",
+        "approve",
+        "two",
+        "--request",
+        seen,
+        "--by",
+        "bob",
+        "--reason",
+        "x",
         fails="cannot approve",
-    )  # fmt: skip
+    )
 
 
 def test_airflow_speaks_for_people_once_two_of_them_have_said_so(strata: Run) -> None:
@@ -111,23 +120,40 @@ def test_airflow_speaks_for_people_once_two_of_them_have_said_so(strata: Run) ->
     change = strata("alice", *gates, "request", "vouchers=airflow", "--reason", "our Airflow")
     wanted = change["request"]["id"]
     strata(
-        "alice", *gates, "approve", "--request", wanted, "--by", "bob", "--reason", "x",
+        "alice",
+        *gates,
+        "approve",
+        "--request",
+        wanted,
+        "--by",
+        "bob",
+        "--reason",
+        "x",
         fails="cannot approve",
-    )  # fmt: skip
+    )
     strata("bob", *gates, "approve", "--request", wanted, "--reason", "it asks people to log in")
     strata(
-        "airflow", *answer[:-1], "Ann ",
+        "airflow",
+        *answer[:-1],
+        "Ann ",
         fails="cannot approve",
-    )  # fmt: skip
+    )
     shown = strata("airflow", *answer)
     assert shown["mode"] == "soft"
     assert shown["history"][0]["by_is"] == "vouched for by airflow"
     # What Airflow says of somebody is that person on the command line as well.
     again = ask(strata, "airflow", "four", "--by", "alice")
     strata(
-        "alice", "rollout", "approve", "four", "--request", again, "--reason", "x",
+        "alice",
+        "rollout",
+        "approve",
+        "four",
+        "--request",
+        again,
+        "--reason",
+        "x",
         fails="cannot approve",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

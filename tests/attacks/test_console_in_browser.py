@@ -35,9 +35,12 @@ EVERY = (*HOSTILE, *CALLING, *TRICKY)
 TOKEN = "a-token"
 SHARD = f"/shards/{NAME}"
 PAGES = {
-    "shards": "/", "spine": SHARD, "what-if": f"{SHARD}?where={quote('n > 24')}",
-    "rollout": f"{SHARD}/rollout", "audits": f"{SHARD}/audits",
-}  # fmt: skip
+    "shards": "/",
+    "spine": SHARD,
+    "what-if": f"{SHARD}?where={quote('n > 24')}",
+    "rollout": f"{SHARD}/rollout",
+    "audits": f"{SHARD}/audits",
+}
 # What a script of the data would call.
 RAN = "document.documentElement.dataset.ran"
 REPORTS = f"window.{MARK} = n => {{ {RAN} = n }}; window.alert = {MARK}"
@@ -136,10 +139,13 @@ def test_a_file_shows_the_same_without_a_server(
     assert tab.look("document.querySelectorAll('svg.spine').length") > 2
     shown = "[...document.querySelectorAll('.frame')].map(f => !f.hidden).indexOf(true)"
     last = tab.look(shown)
-    tab.tell("Runtime.evaluate", expression=(
-        "frames = document.getElementById('frames'); frames.value = 0;"
-        "frames.dispatchEvent(new Event('input'))"
-    ))  # fmt: skip
+    tab.tell(
+        "Runtime.evaluate",
+        expression=(
+            "frames = document.getElementById('frames'); frames.value = 0;"
+            "frames.dispatchEvent(new Event('input'))"
+        ),
+    )
     assert (last > 0, tab.look(shown)) == (True, 0)
     keep(tab, "file")
     assert not tab.look(RAN)
@@ -171,9 +177,10 @@ def test_a_request_is_answered_as_a_person_does(browser: Browser) -> None:
         tab = browser.page(width=1280)
         tab.open(f"{base}{SHARD}/rollout")
         keep(tab, "answer")
-        tab.tell("Runtime.evaluate", expression=(
-            "document.getElementById('reason').value = 'I looked at the spine'"
-        ))  # fmt: skip
+        tab.tell(
+            "Runtime.evaluate",
+            expression=("document.getElementById('reason').value = 'I looked at the spine'"),
+        )
         tab.click("button[value=approve]")
         assert tab.look("location.pathname") == f"{SHARD}/rollout"
         assert tab.look("document.querySelector('.ladder .here b').textContent") == "soft"

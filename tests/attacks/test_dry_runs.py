@@ -11,9 +11,11 @@ __all__ = ["bag"]
 pytestmark = pytest.mark.dags
 DAY = "2013-02-28T00:00:00"
 DRY = {
-    "shard_ingest": "--dry-run", "stats_backfill": "--dry-run", "shard_compact": "--plan",
+    "shard_ingest": "--dry-run",
+    "stats_backfill": "--dry-run",
+    "shard_compact": "--plan",
     "garbage_collection": "--plan",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("dag", "flag"), DRY.items())
@@ -29,11 +31,14 @@ def test_a_backfill_with_the_switch_on_changes_nothing(bag: Any, dag: str, flag:
 @pytest.mark.parametrize(
     ("run_type", "conf", "dry"),
     [
-        ("backfill", None, False), ("backfill", {}, False), ("scheduled", {}, False),
-        ("scheduled", {"dry_run": True}, False), ("asset_triggered", None, False),
+        ("backfill", None, False),
+        ("backfill", {}, False),
+        ("scheduled", {}, False),
+        ("scheduled", {"dry_run": True}, False),
+        ("asset_triggered", None, False),
         ("manual", {}, True),
     ],
-)  # fmt: skip
+)
 def test_what_nobody_was_shown_a_switch_for_is_real(
     bag: Any, dag: str, flag: str, run_type: str, conf: dict[str, Any] | None, dry: bool
 ) -> None:
@@ -51,8 +56,10 @@ def test_the_jobs_know_these_words() -> None:
 
     jobs = Path(__file__).parents[2] / "strata" / "jobs"
     for job, word in (
-        ("ingest", "--dry-run"), ("stats", "--dry-run"), ("compact", "--plan"),
-    ):  # fmt: skip
+        ("ingest", "--dry-run"),
+        ("stats", "--dry-run"),
+        ("compact", "--plan"),
+    ):
         assert f'"{word}"' in (jobs / job / "main.py").read_text("utf-8")
 
 

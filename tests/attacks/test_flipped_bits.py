@@ -40,9 +40,16 @@ pytestmark = pytest.mark.slow
 FORMATS = Path(__file__).parents[1] / "formats" / "v1"
 UNION = b"\x00low\xff"
 BATCH = Batch(
-    0, 10, 0, 3, 99, 1, manifest="shards/events/manifests/g0/00ff.arrow", stats_union=UNION,
+    0,
+    10,
+    0,
+    3,
+    99,
+    1,
+    manifest="shards/events/manifests/g0/00ff.arrow",
+    stats_union=UNION,
     stats_digest=digest_of(UNION),
-)  # fmt: skip
+)
 SMALL = replace(
     create(spec(), 1_000), seqno=2, upper=10, spine=Spine((SpineBatch(0, 1, 2, (BATCH,)),), 1)
 )

@@ -11,11 +11,16 @@ GOOD = ("2013-01-01", "2013-01-01T10:20", "2013-01-01 10:20:30.5Z", "2013-01-01T
 @pytest.mark.parametrize(
     "value",
     [
-        "2013-01-01 --config=evil.toml", "2013-01-01T", "2013-01-01\n",
+        "2013-01-01 --config=evil.toml",
+        "2013-01-01T",
+        "2013-01-01\n",
         "2013-01-01 10:20\n--x",
-        "2013-01-01T10:20:30Z --x", "--config=x", "\u0662\u0660\u0661\u0663-01-01", "",
+        "2013-01-01T10:20:30Z --x",
+        "--config=x",
+        "\u0662\u0660\u0661\u0663-01-01",
+        "",
     ],
-)  # fmt: skip
+)
 def test_a_time_is_a_time_alone(value: str) -> None:
     from strata_airflow.forms import MOMENT
 

@@ -31,9 +31,11 @@ class Gate:
     ) -> dict[str, str]:
         """Ask by a run that somebody triggered so many minutes ago."""
         run = SimpleNamespace(
-            triggering_user_name=who, conf=params, clear_number=cleared,
+            triggering_user_name=who,
+            conf=params,
+            clear_number=cleared,
             run_after=datetime.now(UTC) - timedelta(minutes=minutes),
-        )  # fmt: skip
+        )
         found: dict[str, str] = self.dag.get_task("ask").python_callable(PARAMS | params, run)
         return found
 

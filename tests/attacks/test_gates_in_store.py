@@ -28,9 +28,17 @@ from tests.support.batches import spec
 
 ANN, BOB, EVE = Person("ann"), Person("bob"), Person("eve")
 LAX = {
-    "audit_parts": 0, "audit_runs": 0, "audit_days": 0, "stratum_parts": 0, "on_parts": 0,
-    "on_days": 0, "failed_permille": 1000, "on_percent": 1, "request_days": 999, "sample_parts": 0,
-}  # fmt: skip
+    "audit_parts": 0,
+    "audit_runs": 0,
+    "audit_days": 0,
+    "stratum_parts": 0,
+    "on_parts": 0,
+    "on_days": 0,
+    "failed_permille": 1000,
+    "on_percent": 1,
+    "request_days": 999,
+    "sample_parts": 0,
+}
 
 
 @pytest.fixture
@@ -72,9 +80,15 @@ def test_an_environment_that_wants_no_evidence_gets_no_step(
         monkeypatch.setenv(f"STRATA__ROLLOUT__{name.upper()}", str(value))
     two_people("rollout", ask=["s"])
     strata(
-        "rollout", "request", "s", "--by", "ann", "--reason", "due",
+        "rollout",
+        "request",
+        "s",
+        "--by",
+        "ann",
+        "--reason",
+        "due",
         fails="not enough evidence for this step",
-    )  # fmt: skip
+    )
     wanted = strata("rollout", "gates", "show")["here"]
     assert {name: wanted[name] for name in THRESHOLDS} == {
         name: getattr(Thresholds(), name) for name in THRESHOLDS
@@ -87,13 +101,29 @@ def test_one_person_makes_no_gate_laxer(store: Stores) -> None:
     seen = asked["request"]["id"]
     for who in ("ann", " ANN ", "\uff41nn"):
         strata(
-            "rollout", "gates", "approve", "--request", seen, "--by", who, "--reason", "me too",
+            "rollout",
+            "gates",
+            "approve",
+            "--request",
+            seen,
+            "--by",
+            who,
+            "--reason",
+            "me too",
             fails="cannot approve",
-        )  # fmt: skip
+        )
     strata(
-        "rollout", "gates", "approve", "--request", "0" * 16, "--by", "bob", "--reason", "x",
+        "rollout",
+        "gates",
+        "approve",
+        "--request",
+        "0" * 16,
+        "--by",
+        "bob",
+        "--reason",
+        "x",
         fails="another request is open",
-    )  # fmt: skip
+    )
     assert policy_of(store, RolloutSettings()) == Policy()
     done = strata(
         "rollout", "gates", "approve", "--request", seen, "--by", "bob", "--reason", "a small store"
@@ -101,13 +131,24 @@ def test_one_person_makes_no_gate_laxer(store: Stores) -> None:
     assert (done["store"]["number"], done["store"]["audit_parts"]) == (1, 0)
     told = done["history"][0]
     assert (told["what"], told["by"], told["asked_by"], told["request"]) == (
-        "approved", "bob", "ann", seen,
-    )  # fmt: skip
+        "approved",
+        "bob",
+        "ann",
+        seen,
+    )
     assert "audit_parts: 3000 -> 0" in told["changes"]
     strata(
-        "rollout", "gates", "approve", "--request", seen, "--by", "bob", "--reason", "again",
+        "rollout",
+        "gates",
+        "approve",
+        "--request",
+        seen,
+        "--by",
+        "bob",
+        "--reason",
+        "again",
         fails="no change of the policy is asked for",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
@@ -122,9 +163,17 @@ def test_settings_tighten_the_store_and_never_loosen_it(name: str) -> None:
 def test_each_threshold_is_in_the_histories_and_stays_at_its_place() -> None:
     """Stored histories hold figures without names: a new threshold is added at the end."""
     assert THRESHOLDS == (
-        "audit_parts", "audit_runs", "audit_days", "stratum_parts", "failed_permille", "on_parts",
-        "on_days", "on_percent", "request_days", "sample_parts",
-    )  # fmt: skip
+        "audit_parts",
+        "audit_runs",
+        "audit_days",
+        "stratum_parts",
+        "failed_permille",
+        "on_parts",
+        "on_days",
+        "on_percent",
+        "request_days",
+        "sample_parts",
+    )
     assert tuple(f.name for f in fields(Thresholds)) == THRESHOLDS
     assert tuple(f.name for f in fields(RolloutSettings)) == ("kill", *THRESHOLDS)
 
@@ -142,9 +191,13 @@ def test_each_entry_of_the_history_says_what_was_wanted_and_what_was_answered(
         assert (entry["gates"]["audit_parts"], entry["gates"]["audit_runs"]) == (7, 33)
         assert [*entry["gates"]] == [*THRESHOLDS]
     tripped, _ = ladder.record(
-        Machine(store).load("s"), 5, key="v", counts=ladder.AuditCounts(0, 0, 0, 0, 0, 100),
-        policy=policy_of(store, RolloutSettings()), mismatch="x",
-    )  # fmt: skip
+        Machine(store).load("s"),
+        5,
+        key="v",
+        counts=ladder.AuditCounts(0, 0, 0, 0, 0, 100),
+        policy=policy_of(store, RolloutSettings()),
+        mismatch="x",
+    )
     assert tripped.rollout.entries[-1].gates[:2] == (7, 20)
 
 
@@ -166,9 +219,13 @@ def test_who_may_approve_is_what_the_store_says() -> None:
         state, 2000, to="soft", percent=0, who="ann", reason="due", policy=held
     )
     answer = partial(
-        ladder.approve, asked, 3000, request=ladder.request_id(state.name, request), reason="seen",
+        ladder.approve,
+        asked,
+        3000,
+        request=ladder.request_id(state.name, request),
+        reason="seen",
         policy=held,
-    )  # fmt: skip
+    )
     with pytest.raises(InvalidRequest, match="may not approve"):
         answer(who="eve")
     with pytest.raises(InvalidRequest, match="may not approve"):
@@ -180,18 +237,27 @@ def test_who_may_approve_is_what_the_store_says() -> None:
     with pytest.raises(InvalidRequest, match="may not approve"):
         policy.approve(book, 2, request=seen, who=Person("mallory"), reason="ours")
     assert policy.approve(book, 2, request=seen, who=BOB, reason="well").policy.approvers == (
-        "eve", "mallory",
-    )  # fmt: skip
+        "eve",
+        "mallory",
+    )
 
 
 @pytest.mark.parametrize(
     "to",
     [
-        {"audit_parts": -1}, {"failed_permille": 1001}, {"on_percent": 0}, {"audit_runs": "5"},
-        {"kill": False}, {"number": 9}, {"release_people": 0}, {"release_people": 3},
-        {"approvers": ("ann",)}, {"approvers": ("ann", "ANN ")}, {"audit_parts": 3000},
+        {"audit_parts": -1},
+        {"failed_permille": 1001},
+        {"on_percent": 0},
+        {"audit_runs": "5"},
+        {"kill": False},
+        {"number": 9},
+        {"release_people": 0},
+        {"release_people": 3},
+        {"approvers": ("ann",)},
+        {"approvers": ("ann", "ANN ")},
+        {"audit_parts": 3000},
     ],
-)  # fmt: skip
+)
 def test_a_policy_that_cannot_be_is_not_asked_for(to: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         policy.ask(Book(), 1, to=to, who=ANN, reason="due")
@@ -258,9 +324,17 @@ def test_the_release_of_the_kill_switch_takes_as_many_as_the_store_says(store: S
     shown = strata("rollout", "kill", "--off", "--by", "ann", "--reason", "go")
     assert shown["thrown"]
     strata(
-        "rollout", "kill", "--off", "--request", shown["request"], "--by", "ann", "--reason", "go",
+        "rollout",
+        "kill",
+        "--off",
+        "--request",
+        shown["request"],
+        "--by",
+        "ann",
+        "--reason",
+        "go",
         fails="cannot approve",
-    )  # fmt: skip
+    )
 
 
 def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refused() -> None:
@@ -305,15 +379,22 @@ def test_gates_that_are_lowered_after_a_request_let_nothing_pass_that_failed_bef
     )
     seen = asked.rollout.evidence
     worse = {
-        "audit_parts": {"parts": 2999}, "audit_runs": {"runs": 19}, "audit_days": {"days": 6},
-        "stratum_parts": {"strata": (Stratum("long", 9),)}, "failed_permille": {"failed": 9_000},
-    }  # fmt: skip
+        "audit_parts": {"parts": 2999},
+        "audit_runs": {"runs": 19},
+        "audit_days": {"days": 6},
+        "stratum_parts": {"strata": (Stratum("long", 9),)},
+        "failed_permille": {"failed": 9_000},
+    }
     thin = replace(asked, rollout=replace(asked.rollout, evidence=replace(seen, **worse[name])))
     lower = replace(then, gates=replace(Thresholds(), **{name: lax}), number=2)
     answer = partial(
-        ladder.approve, thin, 3000, request=ladder.request_id(state.name, request), who="bob",
+        ladder.approve,
+        thin,
+        3000,
+        request=ladder.request_id(state.name, request),
+        who="bob",
         reason="seen",
-    )  # fmt: skip
+    )
     with pytest.raises(InvalidRequest, match="not enough evidence"):
         answer(policy=then)
 
@@ -328,9 +409,13 @@ def test_gates_that_are_lowered_after_a_request_let_nothing_pass_that_failed_bef
     assert nightly.rollout.gates == lower.figures()
     with pytest.raises(InvalidRequest, match="lowered since this was asked for"):
         ladder.approve(
-            nightly, 3000, request=ladder.request_id(state.name, request), who="bob",
-            reason="seen", policy=lower,
-        )  # fmt: skip
+            nightly,
+            3000,
+            request=ladder.request_id(state.name, request),
+            who="bob",
+            reason="seen",
+            policy=lower,
+        )
     # Who asks again is judged by what holds.
     rejected, _ = ladder.reject(thin, 3000, who="ann", reason="to ask again")
     again, request = ladder.ask(
@@ -382,9 +467,14 @@ def test_the_gates_that_are_shown_of_a_request_are_those_that_judge_it(store: St
 def ready(state: State) -> State:
     """Return a shard with evidence enough for any step, by the code of now."""
     seen = Evidence(
-        basis=basis_of(state), runs=99, days=99, step_days=99, parts=99_999, distinct=True,
+        basis=basis_of(state),
+        runs=99,
+        days=99,
+        step_days=99,
+        parts=99_999,
+        distinct=True,
         strata=(Stratum("long", 99_999),),
-    )  # fmt: skip
+    )
     return step(state, 1500, rollout=replace(state.rollout, evidence=seen))
 
 

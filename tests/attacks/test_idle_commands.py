@@ -49,30 +49,35 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ("erase", [], []),  # needs Spark: tests/spark/test_erase_command.py
     ("holds", ["holds"], ["holds", "s", "--release", "h", "--owner", "x", "--reason", "due"]),
     (
-        "stats backfill", ["stats", "backfill", "s", "--again", "--dry-run"],
+        "stats backfill",
+        ["stats", "backfill", "s", "--again", "--dry-run"],
         ["stats", "backfill", "s", "--again"],
     ),
     (
-        "stats trim", ["stats", "trim", "s", "--budget", "1", "--dry-run", "--no-registered"],
+        "stats trim",
+        ["stats", "trim", "s", "--budget", "1", "--dry-run", "--no-registered"],
         ["stats", "trim", "s", "--budget", "1", "--no-registered"],
     ),
     (
-        "schema add", ["schema", "add", "s", "x", "int32", "--dry-run"],
+        "schema add",
+        ["schema", "add", "s", "x", "int32", "--dry-run"],
         ["schema", "add", "s", "x", "int32"],
     ),
     ("schema drop", ["schema", "drop", "s", "note", "--dry-run"], ["schema", "drop", "s", "note"]),
     (
-        "schema rename", ["schema", "rename", "s", "note", "x", "--dry-run"],
+        "schema rename",
+        ["schema", "rename", "s", "note", "x", "--dry-run"],
         ["schema", "rename", "s", "note", "x"],
     ),
     (
-        "schema widen", ["schema", "widen", "s", "id", "int64", "--dry-run"],
+        "schema widen",
+        ["schema", "widen", "s", "id", "int64", "--dry-run"],
         ["schema", "widen", "s", "id", "int64"],
     ),
     ("schema sort", ["schema", "sort", "s", "note", "--dry-run"], ["schema", "sort", "s", "note"]),
     ("gc run", ["gc", "run", "--dry-run"], ["gc", "run"]),
     ("rollout kill", ["rollout", "kill"], ["rollout", "kill", *WHY]),
-]  # fmt: skip
+]
 
 
 class World:
@@ -124,8 +129,9 @@ class World:
         """Return each row of the database and the bytes of each other file."""
         return dict(self._rows()) | {
             str(file.relative_to(self.root)): file.read_bytes() if file.is_file() else None
-            for file in self.root.rglob("*") if not file.name.startswith("c.db")
-        }  # fmt: skip
+            for file in self.root.rglob("*")
+            if not file.name.startswith("c.db")
+        }
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
         base = sqlite3.connect(self.root / "c.db")

@@ -13,9 +13,17 @@ pytestmark = pytest.mark.dags
 
 CHAT = ("<!channel>", "<@U123>", "<https://evil.example|the report>", "&lt;!here&gt;")
 MARKDOWN = (
-    "![](https://evil.example/x.png)", "[Approve](javascript:go())", "</td><td>x", "a|b", "`a`|",
-    "a\n\n# Approved by all", "<https://evil.example>", "https://evil.example", "a\\|b", "&#x3c;b>",
-)  # fmt: skip
+    "![](https://evil.example/x.png)",
+    "[Approve](javascript:go())",
+    "</td><td>x",
+    "a|b",
+    "`a`|",
+    "a\n\n# Approved by all",
+    "<https://evil.example>",
+    "https://evil.example",
+    "a\\|b",
+    "&#x3c;b>",
+)
 
 
 def context(text: str) -> dict[str, Any]:

@@ -318,10 +318,13 @@ def test_the_policies_of_the_document_let_each_do_its_work_and_no_more(tmp_path:
 
 
 ACTIONS = {  # what SeaweedFS calls them; it has one right for all that changes an object
-    "s3:GetObject": "Read", "s3:PutObject": "Write", "s3:DeleteObject": "Write",
-    "s3:AbortMultipartUpload": "Write", "s3:ListBucket": "List",
+    "s3:GetObject": "Read",
+    "s3:PutObject": "Write",
+    "s3:DeleteObject": "Write",
+    "s3:AbortMultipartUpload": "Write",
+    "s3:ListBucket": "List",
     "s3:ListBucketMultipartUploads": "List",
-}  # fmt: skip
+}
 
 
 def rights(policy: dict[str, Any]) -> list[str]:

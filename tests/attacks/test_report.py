@@ -35,11 +35,15 @@ def hostile_run(texts: Sequence[str]) -> tuple[ValidationReport, dict[str, list[
     verdicts = [replace(PLAIN, **dict.fromkeys(WORDS, text)) for text in texts]
     verdicts += [replace(one, check="format") for one in verdicts]
     one = ValidationReport(
-        "s", "run",
+        "s",
+        "run",
         tuple(replace(SUMMARY, shard=t, check=t, sql=t, now=t) for t in texts),
-        tuple(verdicts), "on", "off", None,
+        tuple(verdicts),
+        "on",
+        "off",
+        None,
         columns=tuple(ColumnCount(t, lies=1, differing=1, kept_missing=1) for t in texts),
-    )  # fmt: skip
+    )
     return one, {"s": [replace(MERGE, reason=text) for text in texts]}
 
 

@@ -80,9 +80,12 @@ def usual(name: str = "a usual night", *, found: bool = True) -> ValidationRepor
     part = "flights/parts/2013-12/0c5d2a7f7e5e4b0f9a8f2d1b3c4e5f60.parquet"
     clean = replace(PLAIN, shard="flights", check="christmas_week", part=part, outcome="clean")
     lie = replace(
-        clean, outcome="mismatch", column="dep_delay", bound="upper 14, a row has 301",
+        clean,
+        outcome="mismatch",
+        column="dep_delay",
+        bound="upper 14, a row has 301",
         replay=f"strata validate flights --part {part} --filter christmas_week",
-    )  # fmt: skip
+    )
     clean = replace(clean, accepted=0)
     verdicts = (clean, *([lie] if found else []), replace(clean, check="format"))
     after = "off" if found else "soft"

@@ -93,8 +93,10 @@ def test_a_page_has_no_origin_runs_nothing_and_calls_nobody(viewer: Any, page: s
     for asks in ("default-src", "form-action", "base-uri"):
         assert policy[asks] == ["'none'"]
     assert policy.keys() - {"sandbox", "default-src", "form-action", "base-uri"} == {
-        "style-src", "img-src", "frame-ancestors",
-    }  # fmt: skip
+        "style-src",
+        "img-src",
+        "frame-ancestors",
+    }
     assert policy["style-src"] == ["'unsafe-inline'"], "of the page itself; none is fetched"
     assert policy["img-src"] == ["data:"]
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -104,12 +106,21 @@ def test_a_page_has_no_origin_runs_nothing_and_calls_nobody(viewer: Any, page: s
 @pytest.mark.parametrize(
     "name",
     [
-        "gx/great_expectations.yml", "gx/uncommitted/config_variables.yml", ".lock", "../.lock",
-        "site/../gx/great_expectations.yml", "%2e%2e/.lock", "static/%2e%2e/%2e%2e/.lock",
-        "static/..%2f..%2f.lock", "site/%2e%2e/%2e%2e/.lock", "static/x.js", "static/x.css",
-        "a.json", "site/a.json",
+        "gx/great_expectations.yml",
+        "gx/uncommitted/config_variables.yml",
+        ".lock",
+        "../.lock",
+        "site/../gx/great_expectations.yml",
+        "%2e%2e/.lock",
+        "static/%2e%2e/%2e%2e/.lock",
+        "static/..%2f..%2f.lock",
+        "site/%2e%2e/%2e%2e/.lock",
+        "static/x.js",
+        "static/x.css",
+        "a.json",
+        "site/a.json",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_page_of_the_site_is_not_served(viewer: Any, name: str) -> None:
     answer = viewer.get(f"/deeper/strata-report/{name}")
     assert answer.status_code == 404

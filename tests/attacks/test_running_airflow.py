@@ -31,9 +31,13 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 GATE: Final = "rollout_gate"
 RUNS: Final = f"/api/v2/dags/{GATE}/dagRuns"
 ROLES: Final = {
-    "adam": "admin", "alice": "user", "bob": "user", "mallory": "user", "olga": "op",
+    "adam": "admin",
+    "alice": "user",
+    "bob": "user",
+    "mallory": "user",
+    "olga": "op",
     "eve": "viewer",
-}  # fmt: skip
+}
 SHARDS: Final = ("alone", "forged", "old", "cleared", "swapped", "roles", "looked", "edited", "dry")
 HUMAN_S: Final = 10  # nobody reads a question and answers it in less
 ANSWER: Final = {"approver_reason": "I looked"}
@@ -128,9 +132,12 @@ class Gate:
 
     def clear(self, who: str, run: str, *tasks: str, reset: bool = True) -> int:
         body = {
-            "dry_run": False, "dag_run_id": run, "task_ids": tasks, "only_failed": False,
+            "dry_run": False,
+            "dag_run_id": run,
+            "task_ids": tasks,
+            "only_failed": False,
             "reset_dag_runs": reset,
-        }  # fmt: skip
+        }
         return self.people[who].asks("POST", f"/api/v2/dags/{GATE}/clearTaskInstances", body)[0]
 
     def ends(self, run: str, state: str) -> str:
@@ -150,9 +157,14 @@ def gate(here: World, people: dict[str, Visitor], stores: Stores) -> Gate:
 def test_one_person_alone_takes_no_step(gate: Gate) -> None:
     """S4. Mallory triggers, claims that Alice asks and that Bob has given a reason, and answers."""
     run = gate.trigger(
-        "mallory", "alone", asked_by="alice", by="alice", triggering_user_name="alice",
-        approver_reason="Bob has looked", request="0" * 16,
-    )  # fmt: skip
+        "mallory",
+        "alone",
+        asked_by="alice",
+        by="alice",
+        triggering_user_name="alice",
+        approver_reason="Bob has looked",
+        request="0" * 16,
+    )
     body = {"logical_date": None, "conf": {"shard": "alone", "reason": "it is time"}}
     for more in ({"triggering_user_name": "alice"}, {"run_type": "scheduled"}):
         status, _ = gate.people["mallory"].asks("POST", RUNS, body | more)
@@ -186,10 +198,11 @@ def test_what_airflow_hands_from_task_to_task_is_not_believed(gate: Gate) -> Non
     gate.waits(run, "awaiting_input")
     request, mallory = gate.request("forged"), gate.people["mallory"]
     forged = {
-        "chosen_options": [f"Approve {request}"], "params_input": ANSWER,
+        "chosen_options": [f"Approve {request}"],
+        "params_input": ANSWER,
         "responded_by_user": {"id": "bob", "name": "bob"},
         "responded_at": "2026-01-01T00:00:00Z",
-    }  # fmt: skip
+    }
     task = f"{RUNS}/{quote(run)}/taskInstances/question"
     body = {"key": "return_value", "value": forged}
     assert mallory.asks("POST", f"{task}/xcomEntries", body)[0] == 201, "Airflow lets her"
@@ -250,9 +263,14 @@ def test_what_is_replaced_between_show_and_answer_is_not_approved(gate: Gate) ->
     shown = gate.request("swapped")
     gate.change("swapped", ladder.reject, request=None, who="mallory", reason="I ask again")
     gate.change(
-        "swapped", ladder.ask, to="soft", percent=50, who="mallory", reason="more of it",
+        "swapped",
+        ladder.ask,
+        to="soft",
+        percent=50,
+        who="mallory",
+        reason="more of it",
         policy=Policy(),
-    )  # fmt: skip
+    )
     other = gate.request("swapped")
     assert gate.answer("bob", run, "Approve")[0] == 200
     said = gate.ends(run, "failed")
@@ -262,9 +280,12 @@ def test_what_is_replaced_between_show_and_answer_is_not_approved(gate: Gate) ->
 
 
 FORGED: Final = {
-    "chosen_options": ["Approve"], "params_input": ANSWER, "shard": "alone", "request": "0" * 16,
+    "chosen_options": ["Approve"],
+    "params_input": ANSWER,
+    "shard": "alone",
+    "request": "0" * 16,
     "responded_by_user": {"id": "bob", "name": "bob"},
-}  # fmt: skip
+}
 
 
 def edits(run: str, options: list[str]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -330,7 +351,8 @@ def test_a_viewer_looks_and_does_nothing(gate: Gate) -> None:
     task = f"{RUNS}/{quote(run)}/taskInstances/question"
     span = {"from_date": day(3).isoformat(), "to_date": day(2).isoformat()}
     tried = [
-        eve.asks("POST", RUNS, body), gate.answer("eve", run, "Approve"),
+        eve.asks("POST", RUNS, body),
+        gate.answer("eve", run, "Approve"),
         gate.answer("eve", run, "Reject"),
         eve.asks("PATCH", task, {"new_state": "success"}),
         eve.asks("PATCH", f"{RUNS}/{quote(run)}", {"state": "success"}),
@@ -338,12 +360,13 @@ def test_a_viewer_looks_and_does_nothing(gate: Gate) -> None:
         eve.asks("PATCH", f"/api/v2/dags/{GATE}", {"is_paused": True}),
         eve.asks("POST", "/api/v2/backfills", {"dag_id": "stats_backfill", **span}),
         (gate.clear("eve", run, "question"), ""),
-    ]  # fmt: skip
+    ]
     assert [status for status, _ in tried] == [403] * len(tried), tried
     assert gate.detail(run) == asked
     assert (gate.state("looked").rollout.mode, gate.state("looked").rollout.entries[-1].what) == (
-        "off", "requested",
-    )  # fmt: skip
+        "off",
+        "requested",
+    )
     assert gate.answer("alice", run, "Approve")[0] == 403
 
 
@@ -372,8 +395,9 @@ def test_only_whom_the_policy_names_may_answer_whatever_the_role(
         assert gate.answer("olga", run, "Approve")[0] == 200
         gate.ends(run, "success")
         assert (gate.state("roles").rollout.mode, gate.state("roles").rollout.changed_by) == (
-            "soft", "olga",
-        )  # fmt: skip
+            "soft",
+            "olga",
+        )
     finally:
         agree()
 
@@ -449,11 +473,14 @@ def test_nobody_gets_anything_by_rest(here: World) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("from_time", "2013-01-01 --config=/tmp/evil.toml"), ("to_time", "2013-01-01\n--x"),
-        ("from_time", "2013-01-01T00:00:00Z --dry-run"), ("shards", ["dry --config=x"]),
-        ("shards", ["--config=x"]), ("every", "P1D --x"),
+        ("from_time", "2013-01-01 --config=/tmp/evil.toml"),
+        ("to_time", "2013-01-01\n--x"),
+        ("from_time", "2013-01-01T00:00:00Z --dry-run"),
+        ("shards", ["dry --config=x"]),
+        ("shards", ["--config=x"]),
+        ("every", "P1D --x"),
     ],
-)  # fmt: skip
+)
 def test_a_field_holds_no_second_word(gate: Gate, field: str, value: object) -> None:
     form = {"from_time": "2013-01-01", "to_time": "2013-01-02", "shards": ["dry"], field: value}
     runs = gate.here.airflow.api.runs("shard_ingest")

@@ -135,9 +135,13 @@ def test_pages_of_the_console_cut_what_is_long(tmp_path: Path) -> None:
     settings = Settings(store=events.settings.store)
     pages = ConsolePages(events.stores, settings, Analyst(events.stores, settings))
     for page in (
-        pages.shards("/"), pages.shard("/", NAME, Asked()), pages.rollout("/", NAME),
-        pages.audits("/", NAME), pages.file(NAME, ()), pages.problem("/", "x", LONG),
-    ):  # fmt: skip
+        pages.shards("/"),
+        pages.shard("/", NAME, Asked()),
+        pages.rollout("/", NAME),
+        pages.audits("/", NAME),
+        pages.file(NAME, ()),
+        pages.problem("/", "x", LONG),
+    ):
         assert len(page) < 2_000_000
     assert "more characters)" in pages.rollout("/", NAME)
 

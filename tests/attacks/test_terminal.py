@@ -17,10 +17,19 @@ from strata.jobs.entry import each_shard, run_job, say
 from tests.unit.cli.test_commands import Cli
 
 TERMINAL = (
-    "\x1b[2J\x1b[1;1Hall gates passed", "\x1b]0;PWN\x07", "\x9b31mred", "\x1b]8;;http://evil\x1b\\x",
-    "good\rbad", "a\u202eb", "a\u2028b", "\x7f\x08\x08", "\u200bx", "\x00",
-    "bob\u3164", "al\u034fice\ufe0f\U0001d159",
-)  # fmt: skip
+    "\x1b[2J\x1b[1;1Hall gates passed",
+    "\x1b]0;PWN\x07",
+    "\x9b31mred",
+    "\x1b]8;;http://evil\x1b\\x",
+    "good\rbad",
+    "a\u202eb",
+    "a\u2028b",
+    "\x7f\x08\x08",
+    "\u200bx",
+    "\x00",
+    "bob\u3164",
+    "al\u034fice\ufe0f\U0001d159",
+)
 MARKUP = ("[red]", "[/x]", "payload[0]", "[link=http://evil.example]x[/link]", ":smile:", "[", "[[")
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u034f\u3164\ufe0f\U0001d159]"

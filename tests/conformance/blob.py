@@ -58,9 +58,18 @@ class BlobSuite:
 
     @pytest.mark.parametrize(
         ("start", "length", "wanted"),
-        [(0, None, b"01234"), (0, 2, b"01"), (2, 2, b"23"), (3, 9, b"34"), (2, None, b"234"),
-         (5, 1, b""), (9, None, b""), (9, 4, b""), (1, 0, b"")],
-    )  # fmt: skip
+        [
+            (0, None, b"01234"),
+            (0, 2, b"01"),
+            (2, 2, b"23"),
+            (3, 9, b"34"),
+            (2, None, b"234"),
+            (5, 1, b""),
+            (9, None, b""),
+            (9, 4, b""),
+            (1, 0, b""),
+        ],
+    )
     def test_a_range_is_cut_at_the_end(
         self, blob: Blob, start: int, length: int | None, wanted: bytes
     ) -> None:

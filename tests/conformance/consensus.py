@@ -73,9 +73,13 @@ class ConsensusSuite:
 
     def test_keys_are_listed_by_what_their_newest_value_holds(self, consensus: Consensus) -> None:
         for key, values in {
-            "a": [b"old mark\0%", b"none"], "A": [b"none", b"a mark\0% in it"], "a/b": [b"mark\0%"],
-            "b": [b"\xff mar"], "%": [b"\xff other"], "c": [b""],
-        }.items():  # fmt: skip
+            "a": [b"old mark\0%", b"none"],
+            "A": [b"none", b"a mark\0% in it"],
+            "a/b": [b"mark\0%"],
+            "b": [b"\xff mar"],
+            "%": [b"\xff other"],
+            "c": [b""],
+        }.items():
             for seqno, data in enumerate(values, 1):
                 assert consensus.compare_and_set(key, seqno - 1 or None, Versioned(seqno, data))
         assert consensus.list((b"mark\0%",)) == ["A", "a/b"]

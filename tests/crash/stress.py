@@ -166,10 +166,16 @@ class Writer:
         """Return new rows, and retractions of rows that are there."""
         draw, expected = self.draw, self.expected
         found = [
-            ({name: draw.randrange(300) if name != "text" else draw.randbytes(8).hex()
-              for name in expected.names()}, lower, 1)
+            (
+                {
+                    name: draw.randrange(300) if name != "text" else draw.randbytes(8).hex()
+                    for name in expected.names()
+                },
+                lower,
+                1,
+            )
             for _ in range(draw.choice([0, 1, 5, 40]))
-        ]  # fmt: skip
+        ]
         if op == "append":
             there = sorted(expected.contents(expected.upper))
             for row in draw.sample(there, min(len(there), draw.choice([0, 0, 10, 30]))):
@@ -196,12 +202,16 @@ class Writer:
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
         table = pa.Table.from_arrays(arrays, schema=schema)
         parts = write_parts(
-            self.stores.blob, keys.part_prefix(NAME, state.generation),
-            [consolidate(sort_updates(table, state.relation), state.relation)], state.relation,
-            layout=state.spec.write_format, description=Description(lower, upper, MIN_TIME),
-            part_bytes=state.spec.part_bytes, row_group_bytes=state.spec.row_group_bytes,
+            self.stores.blob,
+            keys.part_prefix(NAME, state.generation),
+            [consolidate(sort_updates(table, state.relation), state.relation)],
+            state.relation,
+            layout=state.spec.write_format,
+            description=Description(lower, upper, MIN_TIME),
+            part_bytes=state.spec.part_bytes,
+            row_group_bytes=state.spec.row_group_bytes,
             stats_spec=state.spec.stats,
-        )  # fmt: skip
+        )
         batch = write_batch(self.stores.blob, NAME, parts, lower, upper, MIN_TIME)
         self.machine.append(NAME, token=f"t{n}", lower=lower, upper=upper, batch=batch)
 
@@ -209,9 +219,14 @@ class Writer:
         file = self.root / f"in-{n}.jsonl"
         file.write_text("".join(json.dumps(values) + "\n" for values, _, _ in updates))
         ingest(
-            self.stores, self.settings, NAME,
-            paths=[str(file)], lower=lower, upper=upper, token=f"t{n}",
-        )  # fmt: skip
+            self.stores,
+            self.settings,
+            NAME,
+            paths=[str(file)],
+            lower=lower,
+            upper=upper,
+            token=f"t{n}",
+        )
         file.unlink()
 
     def do_add(self, column: str, default: int, **_: Any) -> None:
@@ -251,9 +266,13 @@ class Maintainer:
 
     def run(self) -> None:
         tasks: list[Callable[[], Any]] = [
-            self.compact, self.compact, self.collect, self.collect,
-            partial(backfill_shard, self.stores, NAME), self.trim,
-        ]  # fmt: skip
+            self.compact,
+            self.compact,
+            self.collect,
+            self.collect,
+            partial(backfill_shard, self.stores, NAME),
+            self.trim,
+        ]
         while True:
             try:
                 self.draw.choice(tasks)()
@@ -272,9 +291,12 @@ class Maintainer:
         settings = on_disk(self.root, history_ms=self.draw.choice([None, HISTORY_MS]))
         lease = Lease(Machine(self.stores), NAME, "compact", LEASE_MS)
         compact_shard(
-            self.stores, NAME, settings, full=self.draw.random() < 0.3,
+            self.stores,
+            NAME,
+            settings,
+            full=self.draw.random() < 0.3,
             lease=self.draw.choice([None, lease]),
-        )  # fmt: skip
+        )
 
     def collect(self) -> None:
         settings = on_disk(self.root, grace_ms=self.draw.choice([100, 300, 1000]))

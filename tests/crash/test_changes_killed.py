@@ -65,9 +65,11 @@ def test_each_change_counts_once_whatever_fails(tmp_path: Path, seed: int) -> No
         put(world, day, events[6:], name="b")
     faults = Faults(seeded(seed, FAILURES), sleep=lambda _: None)
     shaky = Stores(
-        FaultyBlob(world.stores.blob, faults), FaultyConsensus(world.stores.consensus, faults),
-        world.stores.clock, world.settings.store,
-    )  # fmt: skip
+        FaultyBlob(world.stores.blob, faults),
+        FaultyConsensus(world.stores.consensus, faults),
+        world.stores.clock,
+        world.settings.store,
+    )
 
     failures = 0
     for _ in range(300):

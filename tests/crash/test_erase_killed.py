@@ -41,8 +41,9 @@ def copy_of(world: World) -> World:
     name = f"memory://erase-{next(_numbers)}"
     new = World.__new__(World)
     new.__dict__.update(world.__dict__)
-    new.stores = open_stores(replace(world.stores.settings, blob=name, consensus=name),
-                             clock=lambda: world.now)  # fmt: skip
+    new.stores = open_stores(
+        replace(world.stores.settings, blob=name, consensus=name), clock=lambda: world.now
+    )
     new.machine = type(world.machine)(new.stores)
     blob, consensus = new.stores.blob, new.stores.consensus
     assert isinstance(blob, MemoryBlob)
@@ -56,18 +57,20 @@ def copy_of(world: World) -> World:
 def failing(stores: Stores, outcomes: Iterator[Outcome]) -> Stores:
     faults = Faults(outcomes, sleep=lambda _: None)
     return replace(
-        stores, blob=FaultyBlob(stores.blob, faults),
+        stores,
+        blob=FaultyBlob(stores.blob, faults),
         consensus=FaultyConsensus(stores.consensus, faults),
-    )  # fmt: skip
+    )
 
 
 def calls_of(world: World) -> int:
     faults = Faults(repeat(Outcome.WORKS))
     stores = copy_of(world).stores
     stores = replace(
-        stores, blob=FaultyBlob(stores.blob, faults),
+        stores,
+        blob=FaultyBlob(stores.blob, faults),
         consensus=FaultyConsensus(stores.consensus, faults),
-    )  # fmt: skip
+    )
     erased(stores, "s", "name", BOB)
     return faults.drawn.total()
 
@@ -86,8 +89,9 @@ def check(world: World, wanted: object, at: int, outcome: Outcome) -> None:
     assert at_all_times(mine) == wanted
     state: State = mine.state
     assert state.erasing is None
-    [certificate] = [k for k in mine.blobs() if k.startswith("shards/s/erasures/")
-                     and k.count("/") == 3]  # fmt: skip
+    [certificate] = [
+        k for k in mine.blobs() if k.startswith("shards/s/erasures/") and k.count("/") == 3
+    ]
     assert certificate
     report = mine.ingest(str(mine.root / "day1.csv"), again=True)
     assert report["suppressed"] == 2

@@ -38,9 +38,15 @@ source: {paths: ["in/"], format: csv}
 part_bytes: 4096
 """
 COMMAND = [
-    sys.executable, str(ROOT / "jobs/ingest/main.py"), "--from-time", "2013-01-01",
-    "--to-time", "2013-01-29", "--every", "P1D",
-]  # fmt: skip
+    sys.executable,
+    str(ROOT / "jobs/ingest/main.py"),
+    "--from-time",
+    "2013-01-01",
+    "--to-time",
+    "2013-01-29",
+    "--every",
+    "P1D",
+]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -72,10 +78,14 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 def start(config: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*COMMAND, "--config", str(config)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True, cwd=ROOT,
+        [*COMMAND, "--config", str(config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": JAVA},
-    )  # fmt: skip
+    )
 
 
 def kill(job: subprocess.Popen[str]) -> None:

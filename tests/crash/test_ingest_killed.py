@@ -167,9 +167,11 @@ def test_lost_replies_and_crashes_between_any_two_calls_lose_nothing(
     Machine(healthy).create(SPEC)
     faults = Faults(seeded(seed, FAILURES))
     shaky = Stores(
-        FaultyBlob(healthy.blob, faults), FaultyConsensus(healthy.consensus, faults),
-        wall_clock, store,
-    )  # fmt: skip
+        FaultyBlob(healthy.blob, faults),
+        FaultyConsensus(healthy.consensus, faults),
+        wall_clock,
+        store,
+    )
 
     failures = 0
     for _ in range(200):

@@ -33,8 +33,11 @@ def stressed(root: Path) -> Iterator[subprocess.Popen[str]]:
     """Run the program that forks and kills, until the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.stress", str(root)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -52,11 +55,14 @@ def kill(process: subprocess.Popen[str], draw: random.Random, root: Path) -> Non
     assert process.stdout is not None
     # Early ones, too: then the kill falls into the repetition of what the last one cut short.
     request = {
-        "seed": draw.getrandbits(30), "maintainers": draw.choice([0, 1, 1, 2]),
-        "lines": draw.choice([0, 1, 3, 5, 8]), "seconds": draw.uniform(0, 0.15),
+        "seed": draw.getrandbits(30),
+        "maintainers": draw.choice([0, 1, 1, 2]),
+        "lines": draw.choice([0, 1, 3, 5, 8]),
+        "seconds": draw.uniform(0, 0.15),
         # Every other time not by the clock: all steps are as likely, the short ones too.
-        "step": draw.choice([None, draw.randrange(1, 50)]), "after": draw.random() < 0.5,
-    }  # fmt: skip
+        "step": draw.choice([None, draw.randrange(1, 50)]),
+        "after": draw.random() < 0.5,
+    }
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     codes = json.loads(process.stdout.readline())

@@ -68,11 +68,18 @@ def test_the_days_of_the_markers_are_taken_in(
     }
     environment = dag.get_template_env()
     assert flags(job.render_template(job.arguments, context, environment)) == [
-        "--from-time", "2026-11-28", "--to-time", "2026-12-01", "--every", "P1D",
-    ]  # fmt: skip
+        "--from-time",
+        "2026-11-28",
+        "--to-time",
+        "2026-12-01",
+        "--every",
+        "P1D",
+    ]
     assert job.render_template(job.partitions, context, environment).split() == [
-        "2026-11-28T00:00:00", "2026-11-29T00:00:00", "2026-11-30T00:00:00",
-    ]  # fmt: skip
+        "2026-11-28T00:00:00",
+        "2026-11-29T00:00:00",
+        "2026-11-30T00:00:00",
+    ]
     by_hand = {**dag.user_defined_macros, "triggering_asset_events": {}}
     assert flags(job.render_template(job.arguments, by_hand, environment)) == ["--every", "P1D"]
     assert job.render_template(job.partitions, by_hand, environment) == ""

@@ -19,17 +19,32 @@ from strata_airflow.spark import POOL, StrataJobOperator
 pytestmark = pytest.mark.dags
 
 EXPECTED = {
-    "shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation", "garbage_collection",
-}  # fmt: skip
+    "shard_ingest",
+    "shard_compact",
+    "stats_backfill",
+    "soft_evaluation",
+    "garbage_collection",
+}
 PARSE_SECONDS = 2.0  # a file, Airflow itself already imported
 HEAVY = {
-    "boto3", "great_expectations", "numpy", "pandas", "pyarrow", "pyspark",
-}  # fmt: skip
+    "boto3",
+    "great_expectations",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+}
 # The one reader of settings, which needs nothing but the standard library.
 LIGHT = {
-    "strata", "strata.config", "strata.config.settings", "strata.errors", "strata.model",
-    "strata.model.declared", "strata.model.near", "strata.model.settings",
-}  # fmt: skip
+    "strata",
+    "strata.config",
+    "strata.config.settings",
+    "strata.errors",
+    "strata.model",
+    "strata.model.declared",
+    "strata.model.near",
+    "strata.model.settings",
+}
 
 
 @pytest.fixture(scope="module")

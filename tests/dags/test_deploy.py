@@ -29,9 +29,12 @@ def submitted(profile: Path, monkeypatch) -> tuple[list[str], dict[str, str]]:
 
 def test_there_is_a_profile_for_every_cluster_that_takes_python() -> None:
     assert [file.stem for file in PROFILES] == [
-        "kubernetes-client", "kubernetes-cluster", "standalone-client", "yarn-client",
+        "kubernetes-client",
+        "kubernetes-cluster",
+        "standalone-client",
+        "yarn-client",
         "yarn-cluster",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.stem)

@@ -23,9 +23,12 @@ pytestmark = pytest.mark.dags
 def context(tmp_path, monkeypatch):
     monkeypatch.setenv("STRATA_RESULTS", str(tmp_path / "results"))
     ti = SimpleNamespace(
-        dag_id="d", run_id="manual__2026-01-01T00:00:00+00:00", task_id="t", map_index=-1,
+        dag_id="d",
+        run_id="manual__2026-01-01T00:00:00+00:00",
+        task_id="t",
+        map_index=-1,
         try_number=1,
-    )  # fmt: skip
+    )
     return {"ti": ti, "outlet_events": {}}
 
 
@@ -97,9 +100,11 @@ def test_one_application_serves_all_shards_of_a_run(context, connection, submit,
     submit(f"open({str(calls)!r}, 'a').write('x')\n" + WRITE.format(document=shards, code=0))
     context["outlet_events"] = OutletEventAccessors()
     task = spark.spark_job(
-        "ingest", arguments={"--shard": "a b c"}, outlets=[BATCHES],
+        "ingest",
+        arguments={"--shard": "a b c"},
+        outlets=[BATCHES],
         partitions="2026-11-20T00:00:00 2026-11-21T00:00:00",
-    )  # fmt: skip
+    )
     assert task.execute(context)["counts"] == {"shards": 3}
     assert calls.read_text() == "x"
     event = context["outlet_events"][BATCHES]

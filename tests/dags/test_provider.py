@@ -31,9 +31,10 @@ from strata_airflow.triggers import ShardReachedTrigger
 pytestmark = pytest.mark.dags
 
 DECLARATION = {
-    "name": "orders", "columns": [{"name": "id", "type": "int64", "nullable": False}],
+    "name": "orders",
+    "columns": [{"name": "id", "type": "int64", "nullable": False}],
     "key": ["id"],
-}  # fmt: skip
+}
 
 
 def connection(**extra: str) -> Connection:
@@ -46,8 +47,9 @@ def connection(**extra: str) -> Connection:
 def store(tmp_path, monkeypatch):
     """Return the addresses of a store with the shard `orders`, complete up to 2026-03-02."""
     addresses = {
-        "blob": f"file://{tmp_path}/blob", "consensus": f"sqlite:///{tmp_path}/c.db",
-    }  # fmt: skip
+        "blob": f"file://{tmp_path}/blob",
+        "consensus": f"sqlite:///{tmp_path}/c.db",
+    }
     document = {"conn_type": "strata", "extra": addresses}
     monkeypatch.setenv("AIRFLOW_CONN_EU", json.dumps(document))
     machine = Machine(open_stores(StoreSettings(**addresses)))
@@ -70,9 +72,9 @@ def test_the_provider_is_described_as_airflow_wants_it():
 
 def test_a_connection_gives_a_file_or_addresses_with_the_password_in_its_place():
     assert access_of(connection(settings="/etc/eu.toml")) == StoreAccess("/etc/eu.toml")
-    access = access_of(connection(
-        blob="s3://b/x", consensus="postgresql://db/x", spark_conn_id="spark_eu"
-    ))  # fmt: skip
+    access = access_of(
+        connection(blob="s3://b/x", consensus="postgresql://db/x", spark_conn_id="spark_eu")
+    )
     assert access.spark == "spark_eu"
     assert access.environment == {
         "STRATA_CONFIG": "",
@@ -152,8 +154,13 @@ def test_an_ingest_works_on_its_store_and_makes_the_event_of_its_shard(submitted
     said, context = submitted(operator)
 
     assert words(said["args"]) == [
-        "--shard", "orders", "--from-time", "2026-03-01", "--to-time", "2026-03-02",
-    ]  # fmt: skip
+        "--shard",
+        "orders",
+        "--from-time",
+        "2026-03-01",
+        "--to-time",
+        "2026-03-02",
+    ]
     assert said["env"]["STRATA__STORE__BLOB"] == store["blob"]
     assert said["env"]["STRATA__STORE__CONSENSUS"] == store["consensus"]
     assert said["env"]["STRATA_CONFIG"] == ""
@@ -167,19 +174,28 @@ def test_an_ingest_works_on_its_store_and_makes_the_event_of_its_shard(submitted
 @pytest.mark.parametrize(
     ("operator", "asked"),
     [
-        (operators.StrataCompactOperator(task_id="t", shard="a b", full=True, dry_run=True),
-         ["--shard", "a", "--shard", "b", "--full", "--plan"]),
+        (
+            operators.StrataCompactOperator(task_id="t", shard="a b", full=True, dry_run=True),
+            ["--shard", "a", "--shard", "b", "--full", "--plan"],
+        ),
         (operators.StrataCollectGarbageOperator(task_id="t"), ["--sweep"]),
-        (operators.StrataStatsBackfillOperator(task_id="t", shard=["a"], columns=["x", "y"],
-                                               max_parts=5),
-         ["backfill", "--shard", "a", "--column", "x", "--column", "y", "--max-parts", "5"]),
-        (operators.StrataStatsTrimOperator(task_id="t", budget_bytes=900),
-         ["trim", "--budget", "900"]),
-        (operators.StrataValidateOperator(task_id="t", shard="a", filters="late", percent=10),
-         ["--shard", "a", "--filter", "late", "--percent", "10"]),
+        (
+            operators.StrataStatsBackfillOperator(
+                task_id="t", shard=["a"], columns=["x", "y"], max_parts=5
+            ),
+            ["backfill", "--shard", "a", "--column", "x", "--column", "y", "--max-parts", "5"],
+        ),
+        (
+            operators.StrataStatsTrimOperator(task_id="t", budget_bytes=900),
+            ["trim", "--budget", "900"],
+        ),
+        (
+            operators.StrataValidateOperator(task_id="t", shard="a", filters="late", percent=10),
+            ["--shard", "a", "--filter", "late", "--percent", "10"],
+        ),
     ],
     ids=lambda one: type(one).__name__,
-)  # fmt: skip
+)
 def test_each_operator_asks_its_job_for_what_it_was_given(submitted, operator, asked):
     operator.strata_conn_id = "eu"
     operator.arguments.pop("--run", None)  # a template
@@ -211,8 +227,9 @@ def test_a_shard_has_reached_what_its_state_says(store):
         is_reached(access, "ordres", "2026-03-02")
     with pytest.raises(AirflowFailException, match="yesterday"):
         is_reached(access, "orders", "yesterday")
-    away = StoreAccess("", {**access.environment, "STRATA__STORE__CONSENSUS":
-                            "postgresql://u@127.0.0.1:9/x"})  # fmt: skip
+    away = StoreAccess(
+        "", {**access.environment, "STRATA__STORE__CONSENSUS": "postgresql://u@127.0.0.1:9/x"}
+    )
     assert not is_reached(away, "orders", "2026-03-02")
 
 

@@ -96,9 +96,11 @@ def given(option: str, user: dict[str, str] | None) -> dict[str, Any]:
     """Return what Airflow keeps of an answer to the open request."""
     request = (in_process("rollout", "show", "s")["request"] or {"id": "gone"})["id"]
     return {
-        "chosen_options": [f"{option} {request}"], "params_input": {"approver_reason": "I looked"},
-        "responded_by_user": user, "responded_at": datetime.now(UTC),
-    }  # fmt: skip
+        "chosen_options": [f"{option} {request}"],
+        "params_input": {"approver_reason": "I looked"},
+        "responded_by_user": user,
+        "responded_at": datetime.now(UTC),
+    }
 
 
 def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:

@@ -54,8 +54,11 @@ def command_line(  # noqa: PLR0917 - what a worker renders with
 
 def test_a_scheduled_ingest_is_about_the_day_of_its_key(bag):
     assert command_line(bag, "shard_ingest", {}, "2013-02-28T00:00:00", "scheduled") == [
-        "--from-time", "2013-02-28T00:00:00Z", "--to-time", "2013-03-01T00:00:00Z",
-    ]  # fmt: skip
+        "--from-time",
+        "2013-02-28T00:00:00Z",
+        "--to-time",
+        "2013-03-01T00:00:00Z",
+    ]
 
 
 def test_answers_win_over_the_key(bag):
@@ -92,9 +95,12 @@ def test_the_action_comes_before_the_flags(bag, action):
 
 def test_the_form_of_a_backfill_reaches_the_job(bag):
     answers = {
-        "shards": ["flights"], "from_time": "2013-01-01T00:00:00Z", "columns": ["carrier", "7"],
-        "version": 1, "max_parts": 0,
-    }  # fmt: skip
+        "shards": ["flights"],
+        "from_time": "2013-01-01T00:00:00Z",
+        "columns": ["carrier", "7"],
+        "version": 1,
+        "max_parts": 0,
+    }
     assert command_line(bag, "stats_backfill", answers) == [
         "backfill", "--shard", "flights", "--from-time", "2013-01-01T00:00:00Z",
         "--column", "carrier", "--column", "7", "--version", "1", "--max-parts", "0", "--dry-run",
@@ -107,8 +113,12 @@ def test_only_a_person_rehearses_the_statistics(bag, run_type):
     key = "2013-02-28T00:00:00"
     words = command_line(bag, "stats_backfill", {}, key, run_type)
     assert words == [
-        "backfill", "--from-time", "2013-02-28T00:00:00Z", "--to-time", "2013-03-01T00:00:00Z",
-    ]  # fmt: skip
+        "backfill",
+        "--from-time",
+        "2013-02-28T00:00:00Z",
+        "--to-time",
+        "2013-03-01T00:00:00Z",
+    ]
     assert command_line(bag, "stats_backfill", {}, key)[-1] == "--dry-run"
     assert command_line(bag, "stats_backfill", {"dry_run": True})[-1] == "--dry-run"
 
@@ -140,16 +150,27 @@ def test_a_selection_that_was_emptied_means_all(bag, nothing):
 def test_garbage_is_collected_for_real_by_the_schedule_alone(bag):
     assert command_line(bag, "garbage_collection", {}, None, "scheduled") == ["--sweep"]
     assert command_line(bag, "garbage_collection", {"shards": ["a"]}) == [
-        "--sweep", "--shard", "a", "--plan",
-    ]  # fmt: skip
+        "--sweep",
+        "--shard",
+        "a",
+        "--plan",
+    ]
     assert command_line(bag, "garbage_collection", {"dry_run": False}) == ["--sweep"]
 
 
 def test_a_scheduled_evaluation_takes_the_end_of_its_day_for_now(bag):
     assert command_line(bag, "soft_evaluation", {"filters": ["a", "b"]}, "2013-12-31T00:00:00") == [
-        "--filter", "a", "--filter", "b", "--now", "2014-01-01T00:00:00Z", "--run", "manual__1",
-        "--console", "/strata/",
-    ]  # fmt: skip
+        "--filter",
+        "a",
+        "--filter",
+        "b",
+        "--now",
+        "2014-01-01T00:00:00Z",
+        "--run",
+        "manual__1",
+        "--console",
+        "/strata/",
+    ]
 
 
 def test_jobs_know_every_flag_that_a_dag_gives(bag, project):

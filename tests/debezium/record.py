@@ -156,9 +156,10 @@ class Recorder:
         self.silence("column added", [["grown", "add", "z", "int32", 7]])
         self.database.run(
             "UPDATE grown SET v = 'x' WHERE id = 3",
-            "ALTER TABLE grown DROP COLUMN v", "UPDATE grown SET z = 0 WHERE id = 2",
+            "ALTER TABLE grown DROP COLUMN v",
+            "UPDATE grown SET z = 0 WHERE id = 2",
             "INSERT INTO grown VALUES (51, 1)",
-        )  # fmt: skip
+        )
         self.silence("column dropped", [["grown", "drop", "v", None, None]])
 
     def killed(self, times: int) -> None:

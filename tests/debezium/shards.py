@@ -68,9 +68,14 @@ class Shards:
         landing = Path(self.settings.store.landing)
         paths = sorted(landing.glob(f"source.public.{table}/[0-9]*.jsonl"))[:files]
         return ingest(
-            self.stores, self.settings, table, paths=[str(p.relative_to(landing)) for p in paths],
-            lower=max(0, self.machine.load(table).upper), upper=upper, runner=runner,
-        )  # fmt: skip
+            self.stores,
+            self.settings,
+            table,
+            paths=[str(p.relative_to(landing)) for p in paths],
+            lower=max(0, self.machine.load(table).upper),
+            upper=upper,
+            runner=runner,
+        )
 
     def rows(self, table: str, as_of: int, columns: Sequence[str]) -> list[Row]:
         """Return the rows of a shard at a time, comparable, by key."""
@@ -96,10 +101,13 @@ def declaration(table: str) -> dict[str, Any]:
         ],
         "key": key,
         "source": {
-            "format": "jsonl", "envelope": "debezium", "snapshots": "replace", "max_rejected": 0,
+            "format": "jsonl",
+            "envelope": "debezium",
+            "snapshots": "replace",
+            "max_rejected": 0,
         },
         "time": {"from": "source", "late": "refuse"},
-    }  # fmt: skip
+    }
 
 
 def plain(value: Any, kind: ColumnType) -> Any:

@@ -23,13 +23,18 @@ from tests.support.postgres import Server
 HERE: Final = Path(__file__).parent
 PYTHON: Final = HERE.parents[1] / ".venv-debezium" / "bin" / "python"
 OPTIONS: Final = (
-    "wal_level=logical", "fsync=off", "jit=off", "wal_sender_timeout=10s", "timezone=UTC",
-)  # fmt: skip
+    "wal_level=logical",
+    "fsync=off",
+    "jit=off",
+    "wal_sender_timeout=10s",
+    "timezone=UTC",
+)
 SEED: Final = 41
 WAIT_S: Final = 400  # machines are busy
 NULL_SETTINGS: Final = (  # unless both are false, a null becomes the column's DEFAULT
-    "converter.replace.null.with.default", "value.converter.replace.null.with.default",
-)  # fmt: skip
+    "converter.replace.null.with.default",
+    "value.converter.replace.null.with.default",
+)
 THINGS: Final = """
 id int PRIMARY KEY, v text, n numeric, m numeric(10,2), ts timestamp, ts3 timestamp(3),
 tz timestamptz, dt date, j jsonb, ai int[], al bigint[], at text[], b bytea, f bool, u uuid,
@@ -46,17 +51,20 @@ CREATE TABLE marks (id int PRIMARY KEY);
 """
 # How a column is selected, by its type, to be compared; the rest as it is.
 SELECT: Final = {
-    "numeric": "{}::text", "jsonb": "{}::text", "bytea": "encode({}, 'hex')",
+    "numeric": "{}::text",
+    "jsonb": "{}::text",
+    "bytea": "encode({}, 'hex')",
     "timestamp without time zone": "to_char({}, 'YYYY-MM-DD HH24:MI:SS.US')",
     "timestamp with time zone": "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
-    "date": "{}::text", "uuid": "{}::text",
+    "date": "{}::text",
+    "uuid": "{}::text",
     "time without time zone": "to_char({}, 'HH24:MI:SS.US')",
     "character": "{}::text",  # without the blanks at its end
     "interval": "CASE WHEN {0} IS NULL THEN NULL ELSE ARRAY[extract(year FROM {0})::int8 * 12 + "
     "extract(month FROM {0})::int8, extract(day FROM {0})::int8, extract(epoch FROM {0} - "
     "justify_interval('0') - make_interval(0, extract(year FROM {0})::int * 12 + "
     "extract(month FROM {0})::int, 0, extract(day FROM {0})::int))::numeric * 1000000] END",
-}  # fmt: skip
+}
 
 
 class Database:
@@ -91,9 +99,10 @@ class Database:
         kinds = dict(
             connection.execute(
                 "SELECT column_name::text, data_type::text FROM information_schema.columns "
-                "WHERE table_name = %s ORDER BY ordinal_position", [table],
+                "WHERE table_name = %s ORDER BY ordinal_position",
+                [table],
             ).fetchall()
-        )  # fmt: skip
+        )
         chosen = ", ".join(f"{SELECT.get(k, '{}').format(n)} AS {n}" for n, k in kinds.items())
         rows = connection.execute(f"SELECT {chosen} FROM {table}".encode())
         found = [dict(zip(kinds, row, strict=True)) for row in rows]
@@ -133,25 +142,36 @@ class Database:
         letters = [*range(32, 127), *range(161, 5000)]
         items = (None, "NULL", 'a "b"', "c,{}", "")
         document = {
-            "a": [1, 2.5, None, "é"], "b": r.random(), "c": "x" * r.randrange(5),
+            "a": [1, 2.5, None, "é"],
+            "b": r.random(),
+            "c": "x" * r.randrange(5),
             "d": [r.randrange(10**9) for _ in range(many // 8)],
-        }  # fmt: skip
+        }
         span = f"{r.randrange(-20, 20)} mon {r.randrange(-40, 40)} days {r.randrange(10**6)} us"
         return [
             i,
             "".join(map(chr, r.choices(letters, k=many))),
             Decimal(f"-{digits}e-{r.randrange(6)}") if i % 2 else Decimal(digits),
             Decimal(r.randrange(-(10**10) + 1, 10**10)).scaleb(-2),
-            moment, moment, (moment + timedelta(days=2)).replace(tzinfo=zone), moment.date(),
+            moment,
+            moment,
+            (moment + timedelta(days=2)).replace(tzinfo=zone),
+            moment.date(),
             orjson.dumps(document).decode(),
             [r.choice([None, r.randrange(-(2**31), 2**31)]) for _ in range(many // 3)],
             [r.randrange(-(2**63), 2**63) for _ in range(many // 6)],
             [r.choice([*items, str(r.random())]) for _ in range(many // 6)],
-            r.randbytes(many), r.random() < 0.5, UUID(int=r.getrandbits(128)), moment.time(), span,
+            r.randbytes(many),
+            r.random() < 0.5,
+            UUID(int=r.getrandbits(128)),
+            moment.time(),
+            span,
             r.choice([1.5, -0.1, 3e38, float("nan"), float("inf")]) if i % 3 else 0.0,
             r.random() * 10 ** r.randrange(-300, 300),
-            r.randrange(-32768, 32768), "vär"[: r.randrange(4)], "ch"[: r.randrange(3)],
-        ]  # fmt: skip
+            r.randrange(-32768, 32768),
+            "vär"[: r.randrange(4)],
+            "ch"[: r.randrange(3)],
+        ]
 
 
 def _told(value: Any, kind: str) -> Any:
@@ -224,9 +244,13 @@ class Capture:
         command = [str(PYTHON), str(HERE / "capture.py"), str(self.folder / "settings.json")]
         with (self.folder / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.folder,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            )  # fmt: skip
+            )
 
     def kill(self) -> None:
         """Kill the engine."""

@@ -25,8 +25,11 @@ def test_every_day_is_taken_in_once_and_some_without_statistics(days):
     assert ingests[0]["to_time"] == ingests[1]["from_time"]
     assert ingests[0]["from_time"] < ingests[0]["to_time"] < ingests[1]["to_time"]
     assert {stage.dag for stage in plan} == {
-        "shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation",
-    }  # fmt: skip
+        "shard_ingest",
+        "shard_compact",
+        "stats_backfill",
+        "soft_evaluation",
+    }
 
 
 def test_the_settings_file_is_understood(tmp_path):
@@ -40,10 +43,17 @@ def test_the_summary_shows_what_was_measured(capsys):
     shard = {"updates": 336776, "batches": 53, "runs": 53, "parts": 90, "bytes": 9 * 2**20}
     smaller = shard | {"batches": 4, "runs": 4, "parts": 7, "bytes": 8 * 2**20}
     found = {
-        "check": "last_30_days", "parts_total": 7, "parts_skipped": 6, "bytes_total": 2**20,
-        "bytes_skipped": 2**19, "audited_parts": 5, "rows": 1234, "mismatches": 1,
-        "errors": 0, "missing": 0,
-    }  # fmt: skip
+        "check": "last_30_days",
+        "parts_total": 7,
+        "parts_skipped": 6,
+        "bytes_total": 2**20,
+        "bytes_skipped": 2**19,
+        "audited_parts": 5,
+        "rows": 1234,
+        "mismatches": 1,
+        "errors": 0,
+        "missing": 0,
+    }
     validation = {
         "report": "/where/it/is",
         "shards": [{"shard": "flights", "mismatches": 1, "filters": [found], "format": [found]}],
@@ -58,9 +68,18 @@ def test_the_summary_shows_what_was_measured(capsys):
     print_summary(figures, {"compaction": 75.0}, 3 * 2**30, 300.0)
     said = capsys.readouterr().out
     shown = (
-        "336,776", "53 → 4", "90 → 7", "9.0 MiB → 8.0 MiB", "1,234", "2,222", "1,111",
-        "512.0 KiB", "1 min 15 s", "3.0 GiB", "/where/it/is",
-    )  # fmt: skip
+        "336,776",
+        "53 → 4",
+        "90 → 7",
+        "9.0 MiB → 8.0 MiB",
+        "1,234",
+        "2,222",
+        "1,111",
+        "512.0 KiB",
+        "1 min 15 s",
+        "3.0 GiB",
+        "/where/it/is",
+    )
     assert [text for text in shown if text not in said] == []
 
 

@@ -22,12 +22,25 @@ SECTIONS: dict[str, Any] = {
 RENAMED = {"origin": "from"}
 # Choices that are not a tuple of a name in `strata.model.spec`.
 WITH_CHOICES = [
-    ("source", name) for name in (
-        "format", "envelope", "same_content", "late_files", "contradictions", "snapshots",
-        "schema_changes", "verify",
+    ("source", name)
+    for name in (
+        "format",
+        "envelope",
+        "same_content",
+        "late_files",
+        "contradictions",
+        "snapshots",
+        "schema_changes",
+        "verify",
     )
-] + [("time", "from"), ("time", "late"), ("time", "early"), ("rollout", "mode"),
-     ("", "write_format"), ("", "read_format")]  # fmt: skip
+] + [
+    ("time", "from"),
+    ("time", "late"),
+    ("time", "early"),
+    ("rollout", "mode"),
+    ("", "write_format"),
+    ("", "read_format"),
+]
 
 
 def rows(section: str) -> dict[str, list[str]]:

@@ -14,9 +14,19 @@ DOCUMENTS = [
 MAKEFILE = (PROJECT / "Makefile").read_text("utf-8")
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 COMMANDS = {
-    "doctor", "shards", "create", "inspect", "history", "ingest", "compact", "stats", "validate",
-    "explain", "read", "schema",
-}  # fmt: skip
+    "doctor",
+    "shards",
+    "create",
+    "inspect",
+    "history",
+    "ingest",
+    "compact",
+    "stats",
+    "validate",
+    "explain",
+    "read",
+    "schema",
+}
 
 
 def test_there_are_documents_and_targets_to_check():

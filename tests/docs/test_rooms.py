@@ -40,8 +40,9 @@ def test_every_folder_is_a_room_and_the_root_has_the_front_door_and_errors_only(
 
     assert found - {"__init__"} == rooms
     assert {room for room in rooms if not (PROJECT / "strata" / room).is_dir()} == {
-        "errors", "shard",
-    }  # fmt: skip
+        "errors",
+        "shard",
+    }
     assert len(levels()) <= 12
 
 

@@ -21,10 +21,15 @@ from tests.support.failing_stores import CrashError, Faults, FaultyConsensus, Ou
 
 SHARDS = ("a", "b")
 SHARES = {
-    Outcome.REFUSED: 0.03, Outcome.REQUEST_LOST: 0.03, Outcome.REPLY_LOST: 0.05,
-    Outcome.DELAYED: 0.05, Outcome.DUPLICATED: 0.05, Outcome.FULL: 0.02,
-    Outcome.CRASH_BEFORE: 0.01, Outcome.CRASH_AFTER: 0.01,
-}  # fmt: skip
+    Outcome.REFUSED: 0.03,
+    Outcome.REQUEST_LOST: 0.03,
+    Outcome.REPLY_LOST: 0.05,
+    Outcome.DELAYED: 0.05,
+    Outcome.DUPLICATED: 0.05,
+    Outcome.FULL: 0.02,
+    Outcome.CRASH_BEFORE: 0.01,
+    Outcome.CRASH_AFTER: 0.01,
+}
 
 
 def create_shards(stores: Stores) -> None:

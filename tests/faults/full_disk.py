@@ -109,10 +109,14 @@ def main(folder: str, first: str, runs: str, limited: str = "") -> None:
     Full.disk = disk
     for seed in range(int(first), int(first) + int(runs)):
         world = whole_run(
-            Path(folder) / "sources", seed, operations=40, world=Full,
-            blob=f"file://{place}/{seed}", consensus=f"sqlite:///{place}/{seed}.db",
+            Path(folder) / "sources",
+            seed,
+            operations=40,
+            world=Full,
+            blob=f"file://{place}/{seed}",
+            consensus=f"sqlite:///{place}/{seed}.db",
             shares={Outcome.INTERRUPTED: 0.03},
-        )  # fmt: skip
+        )
         done, failed = done + world.done, failed + world.failed
     told = {"by": type(disk).__name__, "done": done, "failed": failed}
     sys.stdout.write(json.dumps(told) + "\n")

@@ -27,9 +27,12 @@ def postgres() -> str:
 
 
 def run(
-    open_one: Callable[[], Stores], seed: int, clients: int, calls: int,
+    open_one: Callable[[], Stores],
+    seed: int,
+    clients: int,
+    calls: int,
     beside: Callable[[], list[Call]] = list,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Let clients loose on stores of their own; return what is wrong with what they saw."""
     stores = [open_one() for _ in range(clients + 1)]
     create_shards(stores[-1])

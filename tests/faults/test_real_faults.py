@@ -41,9 +41,15 @@ def test_s3_that_is_killed_and_started_again_keeps_the_laws(
     tmp_path: Path, s3: seaweed.Server, seed: int
 ) -> None:
     world = whole_run(
-        tmp_path, 7000 + seed, operations=24, world=Restarted, blob=prefix(s3, seed),
-        server=s3, how=signal.SIGKILL, deaths=4,
-    )  # fmt: skip
+        tmp_path,
+        7000 + seed,
+        operations=24,
+        world=Restarted,
+        blob=prefix(s3, seed),
+        server=s3,
+        how=signal.SIGKILL,
+        deaths=4,
+    )
     assert world.done["restart"]
 
 
@@ -73,9 +79,15 @@ def test_a_postgres_that_crashes_keeps_the_laws(tmp_path: Path, seed: int) -> No
         pytest.skip(f"no PostgreSQL: {error}")
     try:
         world = whole_run(
-            tmp_path, 7200 + seed, operations=60, world=Restarted, server=server,
-            how=signal.SIGQUIT, deaths=12, consensus=server.address.replace("+psycopg", ""),
-        )  # fmt: skip
+            tmp_path,
+            7200 + seed,
+            operations=60,
+            world=Restarted,
+            server=server,
+            how=signal.SIGQUIT,
+            deaths=12,
+            consensus=server.address.replace("+psycopg", ""),
+        )
     finally:
         server.close()
     assert world.done["restart"] >= 5
@@ -93,8 +105,11 @@ def test_clocks_that_jump_by_days_keep_the_laws(tmp_path: Path, seed: int) -> No
 def test_a_full_disk_keeps_the_laws(tmp_path: Path, how: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.full_disk", str(tmp_path), "7400", "12", *how],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["done"]["filled"] >= 40

@@ -47,10 +47,16 @@ from tests.support.failing_stores import (
 )
 
 SHARES = {
-    Outcome.REFUSED: 0.02, Outcome.REQUEST_LOST: 0.02, Outcome.REPLY_LOST: 0.03,
-    Outcome.DUPLICATED: 0.03, Outcome.TORN: 0.004, Outcome.FULL: 0.02, Outcome.INTERRUPTED: 0.02,
-    Outcome.CRASH_BEFORE: 0.006, Outcome.CRASH_AFTER: 0.006,
-}  # fmt: skip
+    Outcome.REFUSED: 0.02,
+    Outcome.REQUEST_LOST: 0.02,
+    Outcome.REPLY_LOST: 0.03,
+    Outcome.DUPLICATED: 0.03,
+    Outcome.TORN: 0.004,
+    Outcome.FULL: 0.02,
+    Outcome.INTERRUPTED: 0.02,
+    Outcome.CRASH_BEFORE: 0.006,
+    Outcome.CRASH_AFTER: 0.006,
+}
 JUMPS_MS = (0, 0, -3_600_000, 3_600_000, 400)
 MAINTENANCE = ("compact", "compact", "collect", "collect", "backfill", "trim")
 FOREVER_MS = 4_000_000_000_000
@@ -79,10 +85,16 @@ class World:
     """One shard, its writer and its maintainers."""
 
     def __init__(
-        self, root: Path, seed: int, *, blob: str = "", consensus: str = "",
+        self,
+        root: Path,
+        seed: int,
+        *,
+        blob: str = "",
+        consensus: str = "",
         shares: Mapping[Outcome, float] = SHARES,
-        jumps: Sequence[int] = JUMPS_MS, jumpy: float = 0.02,
-    ) -> None:  # fmt: skip
+        jumps: Sequence[int] = JUMPS_MS,
+        jumpy: float = 0.02,
+    ) -> None:
         self.draw = random.Random(seed)
         self.now_ms, self.jumps, self.jumpy = 10_000_000, jumps, jumpy
         name = f"memory://whole-{next(_NUMBERS)}"

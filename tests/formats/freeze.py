@@ -66,9 +66,12 @@ def _part(layout: str) -> bytes:
 def _types() -> dict[str, bytes]:
     def part(layout: str) -> bytes:
         return encode_part(
-            every_type.updates(), every_type.RELATION, layout,
-            description=Description(-5, 1000, 7), row_group_bytes=4000,
-        ).data  # fmt: skip
+            every_type.updates(),
+            every_type.RELATION,
+            layout,
+            description=Description(-5, 1000, 7),
+            row_group_bytes=4000,
+        ).data
 
     parts = {layout: part(layout) for layout in LAYOUTS}
     columns = ("structured", "both")
@@ -117,8 +120,15 @@ def _manifest() -> pa.Table:
         retractions=True, key_low=b"\x01", key_high=None,
         splits=(Split(0, b"\x01"), Split(3, b"\x02")), stats_version=1, stats_bytes=77,
     )  # fmt: skip
-    second = replace(first, key="frozen/parts/2", key_high=b"\x09", splits=(), layout="row",
-                     stats_version=None, stats_bytes=0)  # fmt: skip
+    second = replace(
+        first,
+        key="frozen/parts/2",
+        key_high=b"\x09",
+        splits=(),
+        layout="row",
+        stats_version=None,
+        stats_bytes=0,
+    )
     low = {"nulls": 1, "low": -7, "high": 2**40, "low_exact": True, "high_exact": False}
     stats = pa.RecordBatch.from_pylist([{"rows": 6, "s.4": low, "s.13$.a": {"present": 2}}])
     return manifest_table([first, second], [stats, None])

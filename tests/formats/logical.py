@@ -85,14 +85,12 @@ _SIMPLE: Final[dict[Kind, Callable[[Any], Any]]] = {
     Kind.FLOAT64: float,
     Kind.NUMERIC: packed,
     Kind.TIME: lambda v: struct.pack(">II", *v),
-    Kind.INTERVAL: lambda v: struct.pack(
-        ">IIQ", v[0] + 2**31, v[1] + 2**31, v[2] + 2**63
-    ),
+    Kind.INTERVAL: lambda v: struct.pack(">IIQ", v[0] + 2**31, v[1] + 2**31, v[2] + 2**63),
     Kind.BYTES: bytes.fromhex,
     Kind.UUID: lambda v: uuid.UUID(v).bytes,
     Kind.ACLITEM: lambda v: struct.pack(">IIQ", *v),
     Kind.MZ_ACLITEM: lambda v: _role(v[0]) + _role(v[1]) + struct.pack(">Q", v[2]),
-}  # fmt: skip
+}
 
 
 def type_json(column_type: ColumnType) -> dict[str, Any]:

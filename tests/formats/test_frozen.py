@@ -145,9 +145,12 @@ def test_a_frozen_part_of_every_type_still_holds_what_was_written(layout: str) -
 @pytest.mark.parametrize("layout", ["row", "both"])
 def test_the_current_version_writes_the_same_rows_of_every_type(layout: str) -> None:
     now = encode_part(
-        every_type.updates(), every_type.RELATION, layout,
-        description=Description(-5, 1000, 7), row_group_bytes=4000,
-    )  # fmt: skip
+        every_type.updates(),
+        every_type.RELATION,
+        layout,
+        description=Description(-5, 1000, 7),
+        row_group_bytes=4000,
+    )
     _same_codec_bytes(frozen(TYPES, f"part-{layout}.parquet"), now.data)
 
 

@@ -21,21 +21,32 @@ LAYOUTS: Final = ("structured", "both")
 FAR: Final = {"date", "timestamp", "timestamptz", "interval day to second"}
 # Bytes to DuckDB and Polars in Arrow's way of saying it; see docs/reference/format.md, 1.1.
 DUCKDB: Final = {
-    "bool": "BOOLEAN", "int16": "SMALLINT", "uint8": "UTINYINT", "uint64": "UBIGINT",
-    "oid": "UINTEGER", "numeric": 'STRUCT("approx" DOUBLE, "binary" BLOB)', "time": "BLOB",
-    "timestamptz": "TIMESTAMP WITH TIME ZONE", "interval day to second": "BIGINT",
-    "uuid": "BLOB", "list<list<string>>": "VARCHAR[][]", "map<int64>": "MAP(VARCHAR, BIGINT)",
-    "int2vector": 'STRUCT(dims STRUCT(lower_bound BIGINT, length BIGINT)[], vals SMALLINT[])',
-}  # fmt: skip
+    "bool": "BOOLEAN",
+    "int16": "SMALLINT",
+    "uint8": "UTINYINT",
+    "uint64": "UBIGINT",
+    "oid": "UINTEGER",
+    "numeric": 'STRUCT("approx" DOUBLE, "binary" BLOB)',
+    "time": "BLOB",
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
+    "interval day to second": "BIGINT",
+    "uuid": "BLOB",
+    "list<list<string>>": "VARCHAR[][]",
+    "map<int64>": "MAP(VARCHAR, BIGINT)",
+    "int2vector": "STRUCT(dims STRUCT(lower_bound BIGINT, length BIGINT)[], vals SMALLINT[])",
+}
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
 def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a part with every type, in several row groups."""
     made = encode_part(
-        updates(), RELATION, request.param,
-        description=Description(-5, 1000, 0), row_group_bytes=4000,
-    )  # fmt: skip
+        updates(),
+        RELATION,
+        request.param,
+        description=Description(-5, 1000, 0),
+        row_group_bytes=4000,
+    )
     assert len(made.row_groups) > 1
     path = tmp_path_factory.mktemp("readers") / "part.parquet"
     path.write_bytes(made.data)

@@ -98,10 +98,13 @@ def change(stores: Stores) -> bytes:
     assert before is not None or state
     version = machine._documents.head(NAME)
     assert version is not None
-    following = type(state)(**{
-        **{f: getattr(state, f) for f in state.__slots__}, "seqno": state.seqno + 1,
-        "walltime_ms": state.walltime_ms + 1,
-    })  # fmt: skip
+    following = type(state)(
+        **{
+            **{f: getattr(state, f) for f in state.__slots__},
+            "seqno": state.seqno + 1,
+            "walltime_ms": state.walltime_ms + 1,
+        }
+    )
     document: dict[str, Any] = orjson.loads(versions.successor(version, following)[0])
     assert "base" in document
     document["state"]["tomorrow"] = ["set", 5]

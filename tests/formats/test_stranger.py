@@ -42,9 +42,12 @@ def test_a_stranger_reads_both_halves_of_a_frozen_part(folder: str, layout: str)
 def test_a_stranger_reads_what_is_written_now(layout: str) -> None:
     relation = every_type.RELATION
     made = encode_part(
-        every_type.updates(), relation, layout,
-        description=Description(0, 1000, 0), row_group_bytes=1 << 20,
-    )  # fmt: skip
+        every_type.updates(),
+        relation,
+        layout,
+        description=Description(0, 1000, 0),
+        row_group_bytes=1 << 20,
+    )
     types = {column.id: type_json(column.type) for column in relation.columns}
 
     for half in stranger.read_part(made.data, list(relation.key), types).values():
@@ -77,9 +80,20 @@ def test_a_stranger_knows_nothing_of_strata() -> None:
         name.split(".")[0]
         for node in ast.walk(tree)
         for name in (
-            [alias.name for alias in node.names] if isinstance(node, ast.Import)
-            else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
         )
-    }  # fmt: skip
-    assert names <= {"pyarrow", "io", "struct", "uuid", "collections", "datetime", "decimal",
-                     "typing"}  # fmt: skip
+    }
+    assert names <= {
+        "pyarrow",
+        "io",
+        "struct",
+        "uuid",
+        "collections",
+        "datetime",
+        "decimal",
+        "typing",
+    }

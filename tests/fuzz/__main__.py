@@ -17,8 +17,15 @@ import atheris  # type: ignore[import-not-found]
 
 MODULES: Final = ("protobuf", "json", "parquet")
 SOURCES: Final = (  # of `tests.fuzz.sources`
-    "csv", "jsonl", "array", "avro", "orc", "parquet_file", "debezium", "records",
-)  # fmt: skip
+    "csv",
+    "jsonl",
+    "array",
+    "avro",
+    "orc",
+    "parquet_file",
+    "debezium",
+    "records",
+)
 MEMORY: Final = 6 << 30  # of addresses: whoever believes a wrong length gets a MemoryError
 INPUT_SECONDS: Final = 60  # for one input; more is a hang
 
@@ -42,12 +49,17 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     atheris.Setup(
         [
-            sys.argv[0], str(corpus), f"-max_total_time={asked.seconds}", "-max_len=4096",
-            f"-timeout={INPUT_SECONDS}", "-rss_limit_mb=4096", "-print_final_stats=1",
+            sys.argv[0],
+            str(corpus),
+            f"-max_total_time={asked.seconds}",
+            "-max_len=4096",
+            f"-timeout={INPUT_SECONDS}",
+            "-rss_limit_mb=4096",
+            "-print_final_stats=1",
             f"-artifact_prefix={corpus.parent}/{asked.target}-",
         ],
         target.check,
-    )  # fmt: skip
+    )
     atheris.Fuzz()
 
 

@@ -96,9 +96,14 @@ def check(data: bytes) -> None:
 def seeds() -> list[bytes]:
     """Return an input or more for each reader."""
     texts = [
-        b'{"a":1}', b'{"a":[1.5,"x",null,{"b":true}]}', b'"\\u00e9\\ud83d\\ude00"', b"-0.0e-12",
-        b"123456789012345678901234567890", b"[]", b'{"a":"2026-01-02T03:04:05Z"}\n{"a":null}\n',
-    ]  # fmt: skip
+        b'{"a":1}',
+        b'{"a":[1.5,"x",null,{"b":true}]}',
+        b'"\\u00e9\\ud83d\\ude00"',
+        b"-0.0e-12",
+        b"123456789012345678901234567890",
+        b"[]",
+        b'{"a":"2026-01-02T03:04:05Z"}\n{"a":null}\n',
+    ]
     found = [bytes([reader]) + text for reader in range(3) for text in texts]
     for number, values in enumerate(every_type.TYPES.values()):
         found += [bytes([3, number]) + _text(v) for v in values[:3]]

@@ -43,14 +43,30 @@ from strata.store.open import open_stores
 
 FOLDER: Final = Path(tempfile.mkdtemp(prefix="strata-fuzz-"))
 TYPES: Final = {
-    "id": "int64", "v": "string", "n": "numeric(10,2)", "at": "timestamptz", "j": "jsonb",
-    "l": "list<int32>", "x": "float64", "b": "bytes", "r": "record<a: int16>", "day": "date",
-}  # fmt: skip
+    "id": "int64",
+    "v": "string",
+    "n": "numeric(10,2)",
+    "at": "timestamptz",
+    "j": "jsonb",
+    "l": "list<int32>",
+    "x": "float64",
+    "b": "bytes",
+    "r": "record<a: int16>",
+    "day": "date",
+}
 PLAIN: Final = frozenset({"id", "v", "n", "at", "x", "day"})  # those that Arrow may read
 ROW: Final[dict[str, Any]] = {
-    "id": 7, "v": "é", "n": "1.50", "at": "2026-01-02T03:04:05Z", "j": {"k": [1, 1.5e300]},
-    "l": [1, None], "x": -0.5, "b": "ab", "r": {"a": 1}, "day": "2026-01-02",
-}  # fmt: skip
+    "id": 7,
+    "v": "é",
+    "n": "1.50",
+    "at": "2026-01-02T03:04:05Z",
+    "j": {"k": [1, 1.5e300]},
+    "l": [1, None],
+    "x": -0.5,
+    "b": "ab",
+    "r": {"a": 1},
+    "day": "2026-01-02",
+}
 
 
 @dataclass(frozen=True)
@@ -115,8 +131,12 @@ def _outcome(file: SourceFile, task: IngestTask) -> object:
         ]
     except StrataError as error:
         return str(error)
-    return repr([(table.to_pylist(), stored, rows, [_shown(one) for one in bad])
-                 for table, stored, rows, bad in found])  # fmt: skip
+    return repr(
+        [
+            (table.to_pylist(), stored, rows, [_shown(one) for one in bad])
+            for table, stored, rows, bad in found
+        ]
+    )
 
 
 def _shown(reject: Reject) -> object:
@@ -214,14 +234,26 @@ def debezium() -> list[bytes]:
     events = [
         {"op": op, "before": before, "after": after, "source": source, "ts_ms": 6}
         for op, before, after in (
-            ("c", None, ROW), ("u", {"id": 7}, ROW), ("d", {"id": 7}, None), ("r", None, ROW),
-            ("t", None, None), ("x", None, ROW), ("c", None, {"id": "x"}),
+            ("c", None, ROW),
+            ("u", {"id": 7}, ROW),
+            ("d", {"id": 7}, None),
+            ("r", None, ROW),
+            ("t", None, None),
+            ("x", None, ROW),
+            ("c", None, {"id": "x"}),
         )
-    ]  # fmt: skip
-    fields = [{"field": "id", "type": "int64"}, {"field": "n", "type": "bytes",
-        "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
+    ]
+    fields = [
+        {"field": "id", "type": "int64"},
+        {
+            "field": "n",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "parameters": {"scale": "2"},
+        },
         {"field": "at", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
-        {"field": "day", "type": "int32", "name": "io.debezium.time.Date"}]  # fmt: skip
+        {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
+    ]
     schema = {"fields": [{"field": side, "fields": fields} for side in ("before", "after")]}
     row = {**ROW, "n": "AJY=", "day": 20000}
     long = [{"schema": schema, "payload": {**e, "after": e["after"] and row}} for e in events]
@@ -237,32 +269,46 @@ def _tables() -> list[bytes]:
     events = [
         {"op": op, "before": before, "after": after, "source": {**source, "snapshot": snapshot}}
         for op, before, after, snapshot in (
-            ("r", None, row, "last"), ("c", None, {**row, "v": None, "x": 0}, "false"),
-            ("u", None, {**row, "id": -1, "n": None}, "false"), ("d", row, None, "false"),
+            ("r", None, row, "last"),
+            ("c", None, {**row, "v": None, "x": 0}, "false"),
+            ("u", None, {**row, "id": -1, "n": None}, "false"),
+            ("d", row, None, "false"),
         )
-    ]  # fmt: skip
+    ]
     keyed = [{"key": {"id": 7}, "value": event} for event in (*events[:2], events[3], None)]
     return [b"\n".join(map(_json, some)) + b"\n" for some in (events, keyed, events[1:])]
 
 
 def records() -> list[bytes]:
     """Return keyed records."""
-    rows = [{"key": {"id": 7}, "value": ROW}, {"key": 7, "value": None}, {"key": "x", "value": {}},
-            ROW, {"key": {"payload": {"id": 1}, "schema": {}}, "value": {"payload": ROW,
-            "schema": {"fields": [{"field": "v", "type": "string"}]}}}]  # fmt: skip
+    rows = [
+        {"key": {"id": 7}, "value": ROW},
+        {"key": 7, "value": None},
+        {"key": "x", "value": {}},
+        ROW,
+        {
+            "key": {"payload": {"id": 1}, "schema": {}},
+            "value": {"payload": ROW, "schema": {"fields": [{"field": "v", "type": "string"}]}},
+        },
+    ]
     return [b"\n".join(map(_json, rows))]
 
 
 def _table() -> pa.Table:
     return pa.table(
         {
-            "id": pa.array([1, 2, None]), "v": ["a", None, "b\0"], "n": pa.array([1, 2, None]),
-            "at": pa.array([1, 2**40, 2**62], pa.timestamp("us", "UTC")), "j": ["1", "{", None],
-            "l": pa.array([[1], None, [None, 5]], pa.list_(pa.int32())), "x": [0.5, None, 1e300],
-            "b": [b"\xff", b"", None], "day": pa.array([0, 1, 2**31 - 1], pa.date32()),
+            "id": pa.array([1, 2, None]),
+            "v": ["a", None, "b\0"],
+            "n": pa.array([1, 2, None]),
+            "at": pa.array([1, 2**40, 2**62], pa.timestamp("us", "UTC")),
+            "j": ["1", "{", None],
+            "l": pa.array([[1], None, [None, 5]], pa.list_(pa.int32())),
+            "x": [0.5, None, 1e300],
+            "b": [b"\xff", b"", None],
+            "day": pa.array([0, 1, 2**31 - 1], pa.date32()),
             "r": pa.array([{"a": 1}, None, {"a": 70000}], pa.struct([("a", pa.int32())])),
         }
-    )  # fmt: skip
+    )
 
 
 def parquet() -> list[bytes]:
@@ -288,13 +334,17 @@ def orc() -> list[bytes]:
 def avro() -> list[bytes]:
     """Return Avro files."""
     kinds: dict[str, Any] = {
-        "id": "long", "v": ["null", "string"], "n": ["null", {"type": "bytes",
-        "logicalType": "decimal", "precision": 10, "scale": 2}], "at": {"type": "long",
-        "logicalType": "timestamp-micros"}, "j": ["null", "string", "long"], "l": {"type": "array",
-        "items": ["null", "int"]}, "x": "double", "b": "bytes", "r": {"type": "record",
-        "name": "q", "fields": [{"name": "a", "type": "int"}]}, "day": {"type": "int",
-        "logicalType": "date"},
-    }  # fmt: skip
+        "id": "long",
+        "v": ["null", "string"],
+        "n": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}],
+        "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "j": ["null", "string", "long"],
+        "l": {"type": "array", "items": ["null", "int"]},
+        "x": "double",
+        "b": "bytes",
+        "r": {"type": "record", "name": "q", "fields": [{"name": "a", "type": "int"}]},
+        "day": {"type": "int", "logicalType": "date"},
+    }
     fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
     schema = {"type": "record", "name": "r", "fields": fields}
     rows = [{"id": 1, "v": "a", "n": None, "at": 5, "j": "{", "l": [1, None], "x": 0.5,

@@ -90,9 +90,11 @@ def test_a_form_is_checked_rehearsed_and_obeyed(here: World, stores: Stores) -> 
     here.land("events", day(2), "b", rows=50)
     before = updates(stores, "events")
     form = {
-        "shards": ["events"], "from_time": day(2).isoformat(), "to_time": day(1).isoformat(),
+        "shards": ["events"],
+        "from_time": day(2).isoformat(),
+        "to_time": day(1).isoformat(),
         "write_format": "row",
-    }  # fmt: skip
+    }
     with pytest.raises(ApiError, match=r"every"):
         api.trigger("shard_ingest", {**form, "every": "weekly"})
 
@@ -161,9 +163,13 @@ def test_a_backfill_is_previewed_runs_and_reprocesses(here: World, stores: Store
 
     done = set(newest(here, dag, "backfill"))
     api.backfill(
-        dag, first, last, max_active_runs=1, reprocess_behavior="completed",
+        dag,
+        first,
+        last,
+        max_active_runs=1,
+        reprocess_behavior="completed",
         dag_run_conf={"shards": ["events"]},
-    )  # fmt: skip
+    )
     here.wait("two more", lambda: len(newest(here, dag, "backfill")) == 4)
     redone = [run for run in newest(here, dag, "backfill") if run not in done]
     for run in redone:

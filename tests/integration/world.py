@@ -160,9 +160,13 @@ def world(
     os.environ["STRATA_APPROVAL_HOURS"] = str(hours)
     try:
         airflow = start(
-            schedules=True, tell=print, home=folder / "airflow", config=config, people=people,
+            schedules=True,
+            tell=print,
+            home=folder / "airflow",
+            config=config,
+            people=people,
             extra={"STRATA_ARRIVALS": str(folder / "arrived")},
-        )  # fmt: skip
+        )
     finally:
         del os.environ["STRATA_APPROVAL_HOURS"]
     try:

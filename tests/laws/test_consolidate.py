@@ -66,8 +66,9 @@ def test_consolidation_does_not_depend_on_order_or_split(
     ]
 
     expected = plain_rows(sorted_and_consolidated(rows, relation), relation)
-    again = sorted_and_consolidated(joined(
-        [piece for piece in pieces if piece.num_rows], rows), relation)  # fmt: skip
+    again = sorted_and_consolidated(
+        joined([piece for piece in pieces if piece.num_rows], rows), relation
+    )
     assert plain_rows(again, relation) == expected
 
 

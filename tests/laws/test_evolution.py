@@ -118,8 +118,12 @@ class EvolutionLaw(RuleBasedStateMachine):
     def widen(self, name: str, kind: str | None, null: bool) -> None:
         self.evolve(WidenColumn(name, kind and parse_type(kind), null or None))
 
-    @rule(rows=st.lists(st.tuples(PICK, PICK, PICK, PICK), max_size=12), layout=LAYOUTS,
-          late=st.booleans(), data=st.data())  # fmt: skip
+    @rule(
+        rows=st.lists(st.tuples(PICK, PICK, PICK, PICK), max_size=12),
+        layout=LAYOUTS,
+        late=st.booleans(),
+        data=st.data(),
+    )
     def append(self, rows: list[tuple[int, ...]], layout: str, late: bool, data: Any) -> None:
         """Append in the newest columns, or, as a slow writer does, in those of some time ago."""
         state = self.state()
@@ -154,8 +158,11 @@ class EvolutionLaw(RuleBasedStateMachine):
         self.twin.updates.append(update)
         self.upper += 3
 
-    @rule(full=st.booleans(), history=st.sampled_from([None, 0, 2]),
-          memory=st.sampled_from([2_000, 2**30]))  # fmt: skip
+    @rule(
+        full=st.booleans(),
+        history=st.sampled_from([None, 0, 2]),
+        memory=st.sampled_from([2_000, 2**30]),
+    )
     def compact(self, full: bool, history: int | None, memory: int) -> None:
         options = settings(history_ms=history, memory_bytes=memory)
         report = compact_shard(self.stores, "shard", options, full=full)

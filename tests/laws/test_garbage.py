@@ -34,9 +34,11 @@ from tests.twins.reach import reached
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 6]), max_size=12)
 PICK = st.integers(0, 2**16)
 SMALL_LEDGER = [
-    (commits, "COMMITS_MAX", 3), (commits, "COMMITS_SPILLED", 2), (commits, "FAN", 2),
+    (commits, "COMMITS_MAX", 3),
+    (commits, "COMMITS_SPILLED", 2),
+    (commits, "FAN", 2),
     (transitions, "COMMITS_SPILLED", 2),
-]  # fmt: skip
+]
 
 
 class GarbageLaw(RuleBasedStateMachine):

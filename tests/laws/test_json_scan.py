@@ -45,11 +45,16 @@ class Spelt(str):
 
 def documents() -> st.SearchStrategy[Any]:
     leaf = st.one_of(
-        st.none(), st.booleans(), st.sampled_from(NUMBERS), st.sampled_from(TEXTS), st.text(),
-        st.integers(), st.floats(allow_nan=False, allow_infinity=False),
+        st.none(),
+        st.booleans(),
+        st.sampled_from(NUMBERS),
+        st.sampled_from(TEXTS),
+        st.text(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
         st.sampled_from(SPELT).map(Spelt),
         st.decimals(allow_nan=False, allow_infinity=False).map(lambda d: Spelt(str(d).lower())),
-    )  # fmt: skip
+    )
     keys = st.sampled_from(KEYS) | st.text(max_size=3)
     return st.recursive(
         leaf,

@@ -178,9 +178,12 @@ def test_trimming_counts_the_skips_of_reads(stores: Stores, filter: Filter) -> N
     twin = decided(stores, state, filter)
 
     report = trim_shard(
-        stores, "shard", budget_bytes=1 << 20, registered=[Named("one", "registered", filter)],
+        stores,
+        "shard",
+        budget_bytes=1 << 20,
+        registered=[Named("one", "registered", filter)],
         dry_run=True,
-    )  # fmt: skip
+    )
 
     by_part = [part for part in twin if not part.keep and not part.by_batch]
     alone = len(by_part) + sum(_alone(state, part, filter) for part in twin if part.by_batch)
@@ -206,7 +209,10 @@ def test_there_is_something_of_each_kind(stores: Stores) -> None:
     old = [p for p in decided(stores, state, young) if p.ref.relation_version == 0]
     assert any(not part.keep for part in old), "what is known of a younger column decides"
     report = trim_shard(
-        stores, "shard", budget_bytes=1 << 20, registered=[Named("one", "registered", young)],
+        stores,
+        "shard",
+        budget_bytes=1 << 20,
+        registered=[Named("one", "registered", young)],
         dry_run=True,
-    )  # fmt: skip
+    )
     assert report.filters[0].skipped_before >= len(old)

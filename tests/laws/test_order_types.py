@@ -114,9 +114,13 @@ def test_consolidation_and_merge_count_like_a_counter(
     whole = pa.concat_tables([table([], relation), *runs])
     one = consolidate(sort_updates(whole, relation), relation)
     merged = pa.concat_tables(
-        [table([], relation),
-         *merge([run.to_batches(max_chunksize=2) for run in sources], relation, memory_bytes=size)]
-    )  # fmt: skip
+        [
+            table([], relation),
+            *merge(
+                [run.to_batches(max_chunksize=2) for run in sources], relation, memory_bytes=size
+            ),
+        ]
+    )
 
     for result in (one, merged):
         assert contents(result) == expected

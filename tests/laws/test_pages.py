@@ -23,22 +23,28 @@ from tests.support.stored import memory_stores
 
 PARTS = st.builds(
     lambda low, width, t, run, known, spread: Invented(low, low + width, t, run, known, spread),
-    st.integers(0, 60), st.integers(0, 5), st.integers(0, 9), st.integers(0, 1),
-    st.sampled_from([True] * 9 + [False]), st.integers(0, 2),
-)  # fmt: skip
+    st.integers(0, 60),
+    st.integers(0, 5),
+    st.integers(0, 9),
+    st.integers(0, 1),
+    st.sampled_from([True] * 9 + [False]),
+    st.integers(0, 2),
+)
 BATCHES = st.lists(
     st.lists(PARTS, min_size=1, max_size=25).flatmap(
         lambda parts: st.sampled_from([parts, sorted(parts, key=lambda p: (p.run, p.low))])
     ),
-    min_size=1, max_size=2,
-)  # fmt: skip
+    min_size=1,
+    max_size=2,
+)
 SIZES = st.tuples(st.integers(1, 6), st.integers(2, 4))
 FILTERS = st.builds(
     lambda name, value: Filter(
         Call(name, (Column(1, "n", "long"), Literal(value, "long")), "boolean"), "a filter", 0, 0
     ),
-    st.sampled_from(["less_than", "greater_than", "equal_to"]), st.integers(-2, 66),
-)  # fmt: skip
+    st.sampled_from(["less_than", "greater_than", "equal_to"]),
+    st.integers(-2, 66),
+)
 
 
 def both(batches: list[list[Invented]], sizes: tuple[int, int]) -> list[tuple[Stores, State]]:
@@ -54,21 +60,29 @@ def both(batches: list[list[Invented]], sizes: tuple[int, int]) -> list[tuple[St
 
 def figures(plan: ReadPlan) -> dict[str, object]:
     return {
-        "fetched": plan.fetched, "runs": [(r.lower, r.run, len(r.parts)) for r in plan.runs],
-        "skipped": sorted(ref.key for ref in plan.skipped), "audited": plan.audited,
+        "fetched": plan.fetched,
+        "runs": [(r.lower, r.run, len(r.parts)) for r in plan.runs],
+        "skipped": sorted(ref.key for ref in plan.skipped),
+        "audited": plan.audited,
         "parts": (plan.parts_fetched, plan.parts_skipped),
         "bytes": (plan.bytes_fetched, plan.bytes_skipped, plan.bytes_audited),
-        "unknown": plan.without_stats, "monotonic": plan.monotonic, "proofs": plan.proofs,
+        "unknown": plan.without_stats,
+        "monotonic": plan.monotonic,
+        "proofs": plan.proofs,
         "groups": (plan.groups, plan.groups_fetched),
-    }  # fmt: skip
+    }
 
 
 @settings(max_examples=40, deadline=None)
 @given(BATCHES, SIZES, FILTERS, st.integers(0, 19), st.integers(0, 24), st.booleans())
 def test_a_read_decides_alike(
-    batches: list[list[Invented]], sizes: tuple[int, int], filter: Filter, at: int, suspect: int,
+    batches: list[list[Invented]],
+    sizes: tuple[int, int],
+    filter: Filter,
+    at: int,
+    suspect: int,
     distrusts: bool,
-) -> None:  # fmt: skip
+) -> None:
     found = []
     for stores, plain in both(batches, sizes):
         state, as_of = plain, min(at, plain.upper - 1)
@@ -78,16 +92,22 @@ def test_a_read_decides_alike(
             state = replace(plain, rollout=replace(plain.rollout, quarantine=quarantine))
         plans = [
             plan_read(stores, state, as_of=as_of, filter=asked, mode=mode)
-            for asked in (None, filter) for mode in ("on", "audit")
-        ]  # fmt: skip
+            for asked in (None, filter)
+            for mode in ("on", "audit")
+        ]
         softly = decide_all(stores, state, filter)
         told = explain_filter(stores, state, filter, as_of)
-        found.append((
-            [figures(plan) for plan in plans],
-            [(s.ref, s.stats) for s in softly.skipped], softly.parts_total, softly.bytes_total,
-            softly.parts_without_stats, softly.skipped.size_bytes,
-            [(p.ref, p.reason.keep) for p in told.parts],
-        ))  # fmt: skip
+        found.append(
+            (
+                [figures(plan) for plan in plans],
+                [(s.ref, s.stats) for s in softly.skipped],
+                softly.parts_total,
+                softly.bytes_total,
+                softly.parts_without_stats,
+                softly.skipped.size_bytes,
+                [(p.ref, p.reason.keep) for p in told.parts],
+            )
+        )
 
     assert found[0] == found[1]
 

@@ -14,13 +14,22 @@ from tests.twins.plain import judged
 
 ROWS = 60
 _ARROW = {
-    "byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(), "long": pa.int64(),
-    "double": pa.float64(), "float": pa.float32(), "string": pa.string(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
     "boolean": pa.bool_(),
-    "decimal(10,2)": pa.decimal128(10, 2), "decimal(3,3)": pa.decimal128(3, 3),
-    "decimal(38,10)": pa.decimal128(38, 10), "decimal(20,0)": pa.decimal128(20, 0),
-}  # fmt: skip
+    "decimal(10,2)": pa.decimal128(10, 2),
+    "decimal(3,3)": pa.decimal128(3, 3),
+    "decimal(38,10)": pa.decimal128(38, 10),
+    "decimal(20,0)": pa.decimal128(20, 0),
+}
 _WHOLE = (0, 1, -1, 5, 7, 99, 127, -128, 65, 16040, 15706, 11016)
 _MOMENTS = (0, 16040 * 86_400_000_000, 1_385_901_000_500_000, 1_385_901_000_123_456, -1)
 _FLOATS = (0.0, 1.5, -1.5, 1000.0, 0.1, float("nan"), float("inf"), -float("inf"), 1e-9)

@@ -46,10 +46,13 @@ COMPARED = ["bool", "int16", "int32", "int64", "date", "timestamp", "timestamptz
             "bytes", "numeric(12,2)", "float32", "float64"]  # fmt: skip
 CENT = Decimal("0.01")  # PyIceberg takes only decimals of the column's scale
 OPERATORS: dict[type[Any], Any] = {
-    EqualTo: lambda a, b: a == b, NotEqualTo: lambda a, b: a != b, LessThan: lambda a, b: a < b,
-    LessThanOrEqual: lambda a, b: a <= b, GreaterThan: lambda a, b: a > b,
+    EqualTo: lambda a, b: a == b,
+    NotEqualTo: lambda a, b: a != b,
+    LessThan: lambda a, b: a < b,
+    LessThanOrEqual: lambda a, b: a <= b,
+    GreaterThan: lambda a, b: a > b,
     GreaterThanOrEqual: lambda a, b: a >= b,
-}  # fmt: skip
+}
 
 
 @trying(max_examples=tries(6, 500))

@@ -34,8 +34,10 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), VALUES, st.sampled_from((1, -1, 2))
 BATCHES = st.lists(st.lists(ROWS, min_size=1, max_size=3), min_size=1, max_size=4)
 FEW = settings(max_examples=max(1, settings().max_examples // 2))  # each writes batches
 COMPARISONS = {
-    "equal_to": pc.equal, "less_than": pc.less, "greater_than_or_equal": pc.greater_equal,
-}  # fmt: skip
+    "equal_to": pc.equal,
+    "less_than": pc.less,
+    "greater_than_or_equal": pc.greater_equal,
+}
 
 
 def _filter(function: str, than: int) -> Filter:

@@ -29,10 +29,23 @@ from tests.support.stored import append, create, memory_stores
 from tests.support.updates import POOLS, table
 from tests.twins.concrete import Failed, evaluate
 
-KINDS: Final = {"int64": "long", "int32": "integer", "int16": "short", "string": "string",
-                "float64": "double", "bytes": "binary", "date": "date"}  # fmt: skip
-COMPARISONS: Final = ("equal_to", "less_than", "less_than_or_equal", "greater_than",
-                      "greater_than_or_equal", "equal_null_safe")  # fmt: skip
+KINDS: Final = {
+    "int64": "long",
+    "int32": "integer",
+    "int16": "short",
+    "string": "string",
+    "float64": "double",
+    "bytes": "binary",
+    "date": "date",
+}
+COMPARISONS: Final = (
+    "equal_to",
+    "less_than",
+    "less_than_or_equal",
+    "greater_than",
+    "greater_than_or_equal",
+    "equal_null_safe",
+)
 LEAST_KEPT: Final = st.sampled_from([64, 9, 1])  # bytes of keys, which may end within any value
 FILTERED: Final = ("int64", "int32", "string", "float64")
 

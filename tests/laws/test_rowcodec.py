@@ -24,9 +24,18 @@ SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)
 # Where protobuf's reading, written again, has the bytes of ours: nothing canonical about them.
 EXACT = [
     parse_type(text)
-    for text in ("int32", "uint64", "float64", "string", "interval", "list<int64>",
-                 "record<a: int16, b: list<string>>", "range<int32>", "list<uuid>")
-]  # fmt: skip
+    for text in (
+        "int32",
+        "uint64",
+        "float64",
+        "string",
+        "interval",
+        "list<int64>",
+        "record<a: int16, b: list<string>>",
+        "range<int32>",
+        "list<uuid>",
+    )
+]
 UNKNOWN = [b"\xf8\x3f\x05", b"\xfa\x3f\x02ab", b"\xfd\x3f1234", b"\xf9\x3f12345678"]
 
 
@@ -168,9 +177,11 @@ def test_the_same_kernels_as_python_do_the_same_and_stay_inside_their_arrays() -
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", SCRIPT],
             env={"PATH": "", "NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": "."},
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         for disabled in ("0", "1")
-    ]  # fmt: skip
+    ]
 
     assert found[0] == found[1] != ""

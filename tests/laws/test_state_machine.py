@@ -62,9 +62,11 @@ UPDATES = st.lists(UPDATE, max_size=2) | st.lists(UPDATE, min_size=6, max_size=1
 OUTCOMES = st.lists(st.sampled_from([*Outcome, *[Outcome.WORKS] * 5]), max_size=9)
 PICK = st.integers(0, 2**16)
 SMALL_LEDGER = [
-    (ledger, "COMMITS_MAX", 3), (ledger, "COMMITS_SPILLED", 2), (ledger, "FAN", 2),
+    (ledger, "COMMITS_MAX", 3),
+    (ledger, "COMMITS_SPILLED", 2),
+    (ledger, "FAN", 2),
     (transitions, "COMMITS_SPILLED", 2),
-]  # fmt: skip
+]
 
 
 def digest(updates: list[Update]) -> int:
@@ -136,10 +138,17 @@ class ShardLaw(RuleBasedStateMachine):
         self.stores.blob.set(key, data)
         sizes = [len(updates) // runs + (i < len(updates) % runs) for i in range(runs)]
         return Batch(
-            lower, upper, since, len(updates), len(updates), runs,
-            tuple(RunSummary(1, size, size, (1, 2)) for size in sizes), key,
-            diffs_sum=sum(d for _, _, d in updates), digest=digest(updates),
-        )  # fmt: skip
+            lower,
+            upper,
+            since,
+            len(updates),
+            len(updates),
+            runs,
+            tuple(RunSummary(1, size, size, (1, 2)) for size in sizes),
+            key,
+            diffs_sum=sum(d for _, _, d in updates),
+            digest=digest(updates),
+        )
 
     def fetch(self, batch: Batch) -> list[Update]:
         if batch.manifest is None:
@@ -267,10 +276,14 @@ class ShardLaw(RuleBasedStateMachine):
             self.insist(
                 outcomes,
                 lambda: self.machine().append(
-                    "events", token=token, lower=new.lower, upper=new.upper, batch=new,
+                    "events",
+                    token=token,
+                    lower=new.lower,
+                    upper=new.upper,
+                    batch=new,
                     writer=writer,
                 ),
-            )  # fmt: skip
+            )
         except Fenced:
             assert stale or not alive
         except InvalidRequest:

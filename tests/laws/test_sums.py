@@ -54,9 +54,7 @@ def said(total: int) -> list[int]:
 def counted(tables: Sequence[pa.Table], relation: Relation) -> list[tuple[object, ...]]:
     """Return the twin of consolidation: Python's integers in a counter, said again, in order."""
     counts = contents(tables, relation)
-    return [
-        (*row, diff) for row in sorted(counts, key=sort_key) for diff in said(counts[row])
-    ]  # fmt: skip
+    return [(*row, diff) for row in sorted(counts, key=sort_key) for diff in said(counts[row])]
 
 
 def all_of(chunks: Sequence[pa.Table], relation: Relation) -> list[tuple[object, ...]]:
@@ -128,9 +126,12 @@ def test_consolidation_is_exact_whatever_the_order_and_the_split(
 
 
 @given(
-    st.data(), st.integers(1, 2000), st.sampled_from([1, 3, 100]),
-    st.sampled_from([0, huge.HUGE_ROW_BYTES]), st.sampled_from([None, 9]),
-)  # fmt: skip
+    st.data(),
+    st.integers(1, 2000),
+    st.sampled_from([1, 3, 100]),
+    st.sampled_from([0, huge.HUGE_ROW_BYTES]),
+    st.sampled_from([None, 9]),
+)
 def test_a_merge_is_exact_wherever_its_rounds_end(
     data: st.DataObject, memory_bytes: int, at_once: int, huge_bytes: int, since: int | None
 ) -> None:
@@ -161,9 +162,11 @@ def test_one_row_may_be_more_than_many_rounds_hold(last: int, huge_bytes: int) -
     behind = table(TEXT, [("b", 1, MOST), ("b", 1, MOST)])
 
     with patch.object(huge, "HUGE_ROW_BYTES", huge_bytes):
-        chunks = list(merge.merge(
-            [*(split(run, range(0, 162, 7)) for run in runs), [behind]], TEXT, memory_bytes=1
-        ))  # fmt: skip
+        chunks = list(
+            merge.merge(
+                [*(split(run, range(0, 162, 7)) for run in runs), [behind]], TEXT, memory_bytes=1
+            )
+        )
 
     wanted = counted([*runs, behind], TEXT)
     assert all_of(chunks, TEXT) == wanted
@@ -177,6 +180,4 @@ def test_what_is_beyond_stands_at_the_place_of_its_row() -> None:
 
     chunks = list(merge.merge(runs, TEXT, memory_bytes=1))
 
-    assert all_of(chunks, TEXT) == [
-        ("a", 1, 2), *[("b", 1, MOST)] * 18, ("b", 2, -2), ("c", 1, 2)
-    ]  # fmt: skip
+    assert all_of(chunks, TEXT) == [("a", 1, 2), *[("b", 1, MOST)] * 18, ("b", 2, -2), ("c", 1, 2)]

@@ -25,8 +25,9 @@ def sliced(data: st.DataObject, values: list[Any], kind: pa.DataType) -> pa.Arra
 def test_bounds_of_texts_are_those_that_arrow_finds(
     data: st.DataObject, values: list[str | None], kind: pa.DataType
 ) -> None:
-    array = sliced(data, [v if v is None or kind == pa.string() else v.encode() for v in values],
-                   kind)  # fmt: skip
+    array = sliced(
+        data, [v if v is None or kind == pa.string() else v.encode() for v in values], kind
+    )
     wanted = pc.min_max(array.cast(pa.binary()))
 
     found = min_max(array)

@@ -57,9 +57,12 @@ def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
 
 def test_what_lies_under_nulls_weighs_nothing() -> None:
     hidden = pa.StringArray.from_buffers(
-        2, pa.array([0, 9, 10], pa.int32()).buffers()[1], pa.py_buffer(b"unseen...x"),
-        pa.py_buffer(b"\x02"), 1,
-    )  # fmt: skip
+        2,
+        pa.array([0, 9, 10], pa.int32()).buffers()[1],
+        pa.py_buffer(b"unseen...x"),
+        pa.py_buffer(b"\x02"),
+        1,
+    )
 
     assert hidden.to_pylist() == [None, "x"]
     assert plain_bytes(pa.table({"a": hidden})) == plain_bytes(pa.table({"a": [None, "x"]}))

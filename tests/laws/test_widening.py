@@ -21,16 +21,36 @@ from strata.model.schema import Column
 from strata.model.types import ColumnType, parse_type
 
 INSIDE: Final = (  # of lists and the like
-    "int16", "int32", "float32", "float64", "char(3)", "varchar(5)", "string", "numeric(4,2)",
+    "int16",
+    "int32",
+    "float32",
+    "float64",
+    "char(3)",
+    "varchar(5)",
+    "string",
+    "numeric(4,2)",
     "numeric(10,2)",
-)  # fmt: skip
+)
 FLAT: Final = (
-    *INSIDE, "int64", "uint8", "uint16", "uint32", "uint64", "char(5)", "varchar(3)", "varchar",
+    *INSIDE,
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "char(5)",
+    "varchar(3)",
+    "varchar",
     "numeric(38,2)",
-)  # fmt: skip
+)
 NESTED: Final = (
-    "list<{}>", "map<{}>", "array<{}>", "range<{}>", "record<a: {}>", "list<record<a: {}>>",
-)  # fmt: skip
+    "list<{}>",
+    "map<{}>",
+    "array<{}>",
+    "range<{}>",
+    "record<a: {}>",
+    "list<record<a: {}>>",
+)
 TEXTS: Final = (
     "1", "-1", "0", "-0", "-0.0", "+1", "1.0", "1e2", "1E-2", " 1 ", "0x10", "0xFFFF", "1_0", "007",
     "255", "256", "32767", "32768", "-32768", "65535", "2147483647", "2147483648", "4294967295",
@@ -86,8 +106,10 @@ def test_the_pairs_are_those_that_are_meant() -> None:
     assert len(EXACT) > 40
     kinds = {(a.kind.value, b.kind.value) for a, b in OTHERWISE if not a.element and not a.fields}
     assert kinds == {
-        ("float32", "float64"), ("char", "varchar"), ("char", "string"),
-    }  # fmt: skip
+        ("float32", "float64"),
+        ("char", "varchar"),
+        ("char", "string"),
+    }
     assert {"list", "map", "array", "range", "record"} <= {a.kind.value for a, _ in OTHERWISE}
 
 

@@ -17,8 +17,13 @@ from tests.mutants.edits import Mutant, edits
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 ROOMS: Final[Mapping[str, int]] = {
-    "expr": 55, "stats": 50, "updates": 45, "compact": 25, "ingest": 72, "decide": 100,
-}  # fmt: skip
+    "expr": 55,
+    "stats": 50,
+    "updates": 45,
+    "compact": 25,
+    "ingest": 72,
+    "decide": 100,
+}
 # They decide nothing: what a certificate is of, and the reference of functions.
 LEFT_OUT: Final = ("strata.expr.certificate", "strata.expr.reference")
 

@@ -33,8 +33,17 @@ LIBRARIES: Final = (
     "rich", "sqlalchemy", "typer", "strata.kernels.jit",
 )  # fmt: skip
 LAST: Final = ("tests/spec/test_ranges.py",)  # what rules once yielded: a meaning says more
-QUIET: Final = ("-q", "-s", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist", "-W",
-                "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
+QUIET: Final = (
+    "-q",
+    "-s",
+    "--tb=short",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
 _PATIENCE: Final = 4  # times what the tests took once
 
 

@@ -114,7 +114,7 @@ PLANTED: Final = (
         "if False:",
         "tests/unit/ingest/changes/test_tasks.py::test_a_key_that_is_not_there_once_is_not_replaced",
     ),
-)  # fmt: skip
+)
 _SECONDS: Final = 300  # of a processor: no test here takes as many
 
 

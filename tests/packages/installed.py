@@ -82,20 +82,32 @@ class Place:
         environment = {**os.environ, "VIRTUAL_ENV": str(self.venv)}
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.venv], check=True)
         subprocess.run(
-            [UV, "pip", "install", "--quiet", "--build-constraints",
-             PROJECT / "requirements" / "build.txt", *wanted],
-            env=environment, check=True, cwd=self.work,
-        )  # fmt: skip
+            [
+                UV,
+                "pip",
+                "install",
+                "--quiet",
+                "--build-constraints",
+                PROJECT / "requirements" / "build.txt",
+                *wanted,
+            ],
+            env=environment,
+            check=True,
+            cwd=self.work,
+        )
 
     def run(self, *words: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment; its exit code is checked."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         path = f"{self.venv / 'bin'}:/usr/local/bin:/usr/bin:/bin"
         done = subprocess.run(
-            [str(self.venv / "bin" / words[0]), *words[1:]], cwd=self.work, check=False, text=True,
-            capture_output=True, env={**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1",
-                                      **variables},
-        )  # fmt: skip
+            [str(self.venv / "bin" / words[0]), *words[1:]],
+            cwd=self.work,
+            check=False,
+            text=True,
+            capture_output=True,
+            env={**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **variables},
+        )
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -152,12 +164,21 @@ def test_a_wheel_owns_its_packages_and_nothing_else(name: str, packages: set[str
     assert said["License-File"] == "LICENSE"
     assert said["Requires-Python"] == "<3.14,>=3.11"
     assert "Typing :: Typed" in said.get_all("Classifier", [])
-    assert all("<" in one or "~=" in one or "strata-shards[" in one
-               for one in said.get_all("Requires-Dist", []))  # fmt: skip
+    assert all(
+        "<" in one or "~=" in one or "strata-shards[" in one
+        for one in said.get_all("Requires-Dist", [])
+    )
     with tarfile.open(built(name, ".tar.gz")) as sources:
         inside = {file.partition("/")[2].partition("/")[0] for file in sources.getnames()}
-    assert inside - packages <= {"", "LICENSE", "README.md", "CHANGELOG.md", "PKG-INFO",
-                                 "pyproject.toml", ".gitignore"}  # fmt: skip
+    assert inside - packages <= {
+        "",
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "PKG-INFO",
+        "pyproject.toml",
+        ".gitignore",
+    }
 
 
 def test_no_wheel_names_a_place_of_the_machine_that_built_it() -> None:
@@ -273,15 +294,21 @@ def test_an_airflow_that_has_only_the_packages_runs_a_dag_of_its_own(tmp_path: P
     locked = (PROJECT / "requirements" / "runtime.txt").read_text("utf-8")
     pins.write_text("\n".join(re.findall(r"^([\w.-]+==[^\\\n]+)", locked, re.MULTILINE)))
     place = Place(
-        tmp_path, "--constraints", str(pins),
-        "--excludes", str(PROJECT / "requirements" / "excludes.txt"),
-        f"{built('strata_shards', '.whl')}[spark]", str(built("airflow_provider_strata", ".whl")),
-    )  # fmt: skip
+        tmp_path,
+        "--constraints",
+        str(pins),
+        "--excludes",
+        str(PROJECT / "requirements" / "excludes.txt"),
+        f"{built('strata_shards', '.whl')}[spark]",
+        str(built("airflow_provider_strata", ".whl")),
+    )
     place.declare()
     stores = {
-        "blob": f"file://{place.work}/blob", "consensus": f"sqlite:///{place.work}/c.db",
-        "shards_dir": f"{place.work}/config/shards", "landing": str(place.work),
-    }  # fmt: skip
+        "blob": f"file://{place.work}/blob",
+        "consensus": f"sqlite:///{place.work}/c.db",
+        "shards_dir": f"{place.work}/config/shards",
+        "landing": str(place.work),
+    }
     spark = {"deploy-mode": "client", "spark-binary": "spark-submit"}
     variables = AIRFLOW | {
         "AIRFLOW_HOME": f"{place.work}/airflow",
@@ -295,8 +322,9 @@ def test_an_airflow_that_has_only_the_packages_runs_a_dag_of_its_own(tmp_path: P
     (place.work / "dags" / "installed.py").write_text(DAG)
     place.run("airflow", "db", "migrate", **variables)
 
-    found = place.run("airflow", "providers", "get", "airflow-provider-strata", "-o", "json",
-                      **variables)  # fmt: skip
+    found = place.run(
+        "airflow", "providers", "get", "airflow-provider-strata", "-o", "json", **variables
+    )
     assert "airflow-provider-strata" in found.stdout
     hooks = place.run("airflow", "providers", "hooks", "-o", "json", **variables).stdout
     assert "strata_airflow.hooks.StrataHook" in hooks

@@ -60,8 +60,9 @@ class MachineCommands:
         self.stores = Stores(
             FaultyBlob(self.inner.blob, self.faults),
             FaultyConsensus(self.inner.consensus, self.faults),
-            lambda: self.now_ms, settings,
-        )  # fmt: skip
+            lambda: self.now_ms,
+            settings,
+        )
         self.results: dict[str, MergeResult] = {}
 
     def __call__(self, name: str, words: list[str], options: dict[str, str]) -> str:

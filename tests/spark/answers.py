@@ -62,9 +62,13 @@ def store(
     config.write_text(f'[store]\nblob = "{where.blob}"\nconsensus = "{where.consensus}"\n')
     stores = open_stores(where)
     create(
-        stores, relation, name=name, part_bytes=1 << 20, row_group_bytes=1 << 20,
+        stores,
+        relation,
+        name=name,
+        part_bytes=1 << 20,
+        row_group_bytes=1 << 20,
         stats=StatsSpec(budget_bytes=100_000),
-    )  # fmt: skip
+    )
     append(stores, name, 0, 1, [updates(relation, rows) for rows in parts], "structured")
     let_skip(stores, name)
     return Shard(Settings(where), str(config), name)
@@ -109,9 +113,13 @@ def read(spark: SparkSession, shard: Shard, where: str, pushdown: str, way: str)
     """Return the rows of a shard that satisfy a filter, asked one way."""
     if way in ("snapshot", "consolidated"):
         return snapshot(
-            spark, shard.name, where=where, pushdown=pushdown, config=shard.settings,
+            spark,
+            shard.name,
+            where=where,
+            pushdown=pushdown,
+            config=shard.settings,
             consolidate=way == "consolidated",
-        )  # fmt: skip
+        )
     options = {"shard": shard.name, "config": shard.config, "pushdown": pushdown}
     if way == "source":
         options["pushed"] = "true"

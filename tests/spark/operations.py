@@ -47,9 +47,14 @@ from tests.support.shards import let_skip
 from tests.support.stored import append, create
 
 COLUMNS: Final = {
-    "id": "int64", "n": "int32", "s": "string", "at": "timestamptz", "j": "jsonb",
-    "l": "list<int32>", "x": "float32",
-}  # fmt: skip
+    "id": "int64",
+    "n": "int32",
+    "s": "string",
+    "at": "timestamptz",
+    "j": "jsonb",
+    "l": "list<int32>",
+    "x": "float32",
+}
 ADDED: Final = (
     AddColumn("added", parse_type("int32"), default=5),
     AddColumn("later", parse_type("timestamptz")),
@@ -87,9 +92,13 @@ class Walk:
         self.machine = Machine(self.stores)
         budget = self._rng.choice((60, 300, 100_000))
         create(
-            self.stores, relation, name=self.shard.name, part_bytes=8192, row_group_bytes=1024,
+            self.stores,
+            relation,
+            name=self.shard.name,
+            part_bytes=8192,
+            row_group_bytes=1024,
             stats=StatsSpec(budget_bytes=budget),
-        )  # fmt: skip
+        )
         let_skip(self.stores, self.shard.name)
         self.append()
 
@@ -101,10 +110,14 @@ class Walk:
     def step(self) -> str:
         """Do what comes next, and say what it was."""
         operations: Mapping[str, Callable[[], object]] = {
-            "append": self.append, "retract": self.retract, "evolve": self.evolve,
-            "backfill": self.backfill, "trim": self.trim, "compact": self.compact,
+            "append": self.append,
+            "retract": self.retract,
+            "evolve": self.evolve,
+            "backfill": self.backfill,
+            "trim": self.trim,
+            "compact": self.compact,
             "migrate": self.migrate,
-        }  # fmt: skip
+        }
         name = self._rng.choice((*operations, "append", "retract", "evolve"))
         if len(self.state.batches) > MOST:
             name = self._rng.choice(("compact", "migrate"))
@@ -156,12 +169,13 @@ class Walk:
         new = [a for a in ADDED if a.name not in relation.by_name]
         wider = [c for c in free if str(c.type) in WIDER]
         draws: list[Callable[[], Change]] = [
-            lambda: self._rng.choice(new), lambda: self._rng.choice(new),
+            lambda: self._rng.choice(new),
+            lambda: self._rng.choice(new),
             lambda: DropColumn(self._rng.choice(free).name),
             lambda: self._renamed(self._rng.choice(free)),
             lambda: self._widened(self._rng.choice(wider)),
             lambda: SortBy(tuple(self._rng.sample(sorted(SORTED & relation.by_name.keys()), 2))),
-        ]  # fmt: skip
+        ]
         for draw in self._rng.sample(draws, len(draws)):
             try:
                 return draw()
@@ -282,10 +296,14 @@ def streamed(spark: SparkSession, shard: Shard, text: str) -> Any:
 
         def ask() -> Any:
             query = (
-                stream.load().where(text).select("id", "d").writeStream.format("parquet")
-                .trigger(availableNow=True).option("checkpointLocation", f"{folder}/checkpoint")
+                stream.load()
+                .where(text)
+                .select("id", "d")
+                .writeStream.format("parquet")
+                .trigger(availableNow=True)
+                .option("checkpointLocation", f"{folder}/checkpoint")
                 .start(f"{folder}/out")
-            )  # fmt: skip
+            )
             query.awaitTermination()
             return spark.read.schema("id bigint, d bigint").parquet(f"{folder}/out")
 

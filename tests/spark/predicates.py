@@ -16,19 +16,39 @@ from strata.spark.rows import quoted
 from tests.spark.inside import SIGNS, Inside
 
 FAMILIES: Final = {
-    "boolean": "bool", "smallint": "int", "int": "int", "bigint": "long", "float": "double",
-    "double": "double", "date": "date", "timestamp": "ts", "timestamp_ntz": "ntz",
-    "string": "text", "binary": "bytes", "interval day to second": "daytime",
+    "boolean": "bool",
+    "smallint": "int",
+    "int": "int",
+    "bigint": "long",
+    "float": "double",
+    "double": "double",
+    "date": "date",
+    "timestamp": "ts",
+    "timestamp_ntz": "ntz",
+    "string": "text",
+    "binary": "bytes",
+    "interval day to second": "daytime",
     "interval year to month": "yearmonth",
-}  # fmt: skip
+}
 COMPARED: Final = ("int", "long", "double", "dec", "date", "ts", "ntz", "text", "int", "ts", "date")
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute")
 TEXTS: Final = ("''", "'0'", "'10'", "'12'", "'2013-01-05'", "'AA'", "'a'", "'ab'", "'k1'", "'k10'",
                 "'z'", "'true'", "'2013-01-05T05:00:00Z'")  # fmt: skip
-DATES: Final = ("date'2013-01-01'", "date'2013-01-31'", "date'2012-02-29'", "date'2014-01-01'",
-                "date'1970-01-01'", "current_date()")  # fmt: skip
-TIMES: Final = ("timestamp'2013-01-01 00:00:00'", "timestamp'2013-02-01 00:00:00'", "now()",
-                "timestamp'2013-01-05 12:00:00.5'", "timestamp'1970-01-01 00:00:00'")  # fmt: skip
+DATES: Final = (
+    "date'2013-01-01'",
+    "date'2013-01-31'",
+    "date'2012-02-29'",
+    "date'2014-01-01'",
+    "date'1970-01-01'",
+    "current_date()",
+)
+TIMES: Final = (
+    "timestamp'2013-01-01 00:00:00'",
+    "timestamp'2013-02-01 00:00:00'",
+    "now()",
+    "timestamp'2013-01-05 12:00:00.5'",
+    "timestamp'1970-01-01 00:00:00'",
+)
 CONSTANTS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("-7", "-1", "0", "1", "2", "5", "12", "31", "100", "2013", "2147483647"),
     "long": ("-3L", "0L", "9L", "1000L", "9007199254740993L", "9223372036854775807L"),
@@ -123,49 +143,57 @@ class Predicates:
         if depth <= 1:
             return self._test(1)
         inner = depth - 1
-        return self.rng.choice((
-            lambda: self._test(depth),
-            lambda: self._test(depth),
-            lambda: f"({self.boolean(inner)}) and ({self.boolean(inner)})",
-            lambda: f"({self.boolean(inner)}) or ({self.boolean(inner)})",
-            lambda: f"not ({self.boolean(inner)})",
-            lambda: f"coalesce({self.boolean(inner)}, {self._pick(CONSTANTS['bool'])})",
-            lambda: f"if({self.boolean(inner)}, {self.boolean(inner)}, {self.boolean(1)})",
-            lambda: f"case when {self.boolean(1)} then {self.boolean(inner)} "
-            f"when {self.boolean(1)} then {self.boolean(1)} end",
-            lambda: f"({self.boolean(inner)}) is not null",
-        ))()  # fmt: skip
+        return self.rng.choice(
+            (
+                lambda: self._test(depth),
+                lambda: self._test(depth),
+                lambda: f"({self.boolean(inner)}) and ({self.boolean(inner)})",
+                lambda: f"({self.boolean(inner)}) or ({self.boolean(inner)})",
+                lambda: f"not ({self.boolean(inner)})",
+                lambda: f"coalesce({self.boolean(inner)}, {self._pick(CONSTANTS['bool'])})",
+                lambda: f"if({self.boolean(inner)}, {self.boolean(inner)}, {self.boolean(1)})",
+                lambda: (
+                    f"case when {self.boolean(1)} then {self.boolean(inner)} "
+                    f"when {self.boolean(1)} then {self.boolean(1)} end"
+                ),
+                lambda: f"({self.boolean(inner)}) is not null",
+            )
+        )()
 
     def _test(self, depth: int) -> str:
         family = self._pick(COMPARED)
         value = self.value(family, depth - 1)
-        return self.rng.choice((
-            lambda: f"{value} {self._pick(SIGNS)} {self.value(family, 0)}",
-            lambda: f"{value} {self._pick(SIGNS)} {self._constant(family)}",
-            lambda: f"{value} {self._pick(SIGNS)} {self._constant(family)}",
-            lambda: f"{value} between {self._constant(family)} and {self._constant(family)}",
-            lambda: f"{value} in ({', '.join(self._constant(family) for _ in range(3))})",
-            lambda: f"{value} is null",
-            lambda: f"{value} is not null",
-            lambda: f"{self._pick(self.leaves['any'])} is {self._pick(('null', 'not null'))}",
-            lambda: self._like(depth - 1),
-            lambda: self._pick(self.leaves["bool"] or ["true"]),
-            lambda: f"isnan({self.value('double', depth - 1)})",
-            lambda: self._odd(depth - 1),
-            self.inside.test,
-        ))()  # fmt: skip
+        return self.rng.choice(
+            (
+                lambda: f"{value} {self._pick(SIGNS)} {self.value(family, 0)}",
+                lambda: f"{value} {self._pick(SIGNS)} {self._constant(family)}",
+                lambda: f"{value} {self._pick(SIGNS)} {self._constant(family)}",
+                lambda: f"{value} between {self._constant(family)} and {self._constant(family)}",
+                lambda: f"{value} in ({', '.join(self._constant(family) for _ in range(3))})",
+                lambda: f"{value} is null",
+                lambda: f"{value} is not null",
+                lambda: f"{self._pick(self.leaves['any'])} is {self._pick(('null', 'not null'))}",
+                lambda: self._like(depth - 1),
+                lambda: self._pick(self.leaves["bool"] or ["true"]),
+                lambda: f"isnan({self.value('double', depth - 1)})",
+                lambda: self._odd(depth - 1),
+                self.inside.test,
+            )
+        )()
 
     def _like(self, depth: int) -> str:
         text = self.value("text", depth)
         prefix = self._pick(("a", "k1", "2013-01", "A_", ""))
-        return self.rng.choice((
-            f"{text} like '{prefix}%'",
-            f"{text} like '%{prefix}'",
-            f"startswith({text}, '{prefix}')",
-            f"{text} not like '{prefix}%'",
-            f"contains({text}, '{prefix}')",
-            f"{text} rlike '^{prefix}'",
-        ))  # fmt: skip
+        return self.rng.choice(
+            (
+                f"{text} like '{prefix}%'",
+                f"{text} like '%{prefix}'",
+                f"startswith({text}, '{prefix}')",
+                f"{text} not like '{prefix}%'",
+                f"contains({text}, '{prefix}')",
+                f"{text} rlike '^{prefix}'",
+            )
+        )
 
     def _odd(self, depth: int) -> str:
         """Return tests of types that are compared rarely, and of functions without a rule."""
@@ -183,10 +211,15 @@ class Predicates:
         if depth <= 0 or self.rng.random() < 0.15:
             return self._leaf(family)
         builders: dict[str, Callable[[int], Sequence[Callable[[], str]]]] = {
-            "int": self._integers, "long": self._longs, "double": self._doubles,
-            "dec": self._decimals, "date": self._dates, "ts": self._times, "ntz": self._locals,
+            "int": self._integers,
+            "long": self._longs,
+            "double": self._doubles,
+            "dec": self._decimals,
+            "date": self._dates,
+            "ts": self._times,
+            "ntz": self._locals,
             "text": self._texts,
-        }  # fmt: skip
+        }
         makers = [*builders[family](depth - 1), *self._choices(family, depth - 1)]
         return self.rng.choice(makers)()
 
@@ -198,8 +231,14 @@ class Predicates:
     def _from_json(self, family: str) -> str | None:
         document = self._pick(self.documents)
         path = f"get_json_object({document}, '$.{self._pick(PATHS)}')"
-        casts = {"int": "int", "long": "bigint", "double": "double", "dec": "decimal(12,2)",
-                 "ts": "timestamp", "date": "date"}  # fmt: skip
+        casts = {
+            "int": "int",
+            "long": "bigint",
+            "double": "double",
+            "dec": "decimal(12,2)",
+            "ts": "timestamp",
+            "date": "date",
+        }
         if family == "text":
             return path
         if family not in casts:

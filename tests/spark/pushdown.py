@@ -273,9 +273,14 @@ def whole_reads(spark: SparkSession, world: World, texts: Sequence[str], tally: 
 def _read(spark: SparkSession, world: World, text: str, pushdown: str) -> Any:
     try:
         frame = snapshot(
-            spark, NAME, where=text, columns=["id"], pushdown=pushdown, config=world.settings,
+            spark,
+            NAME,
+            where=text,
+            columns=["id"],
+            pushdown=pushdown,
+            config=world.settings,
             now=NOW_US,
-        )  # fmt: skip
+        )
         return sorted((row.id, row.d) for row in frame.collect())
     except PySparkException as error:
         return Failure(type(error).__name__, _condition_of(error))

@@ -310,11 +310,15 @@ def _documents(rng: random.Random) -> list[object]:
             return json.dumps(rng.choice((5, "text", [1, {"n": 1}], None, True, [])))
         inner: object = {"x": number(), "y": "t"} if rng.random() < 0.9 else rng.choice(_MIXED)
         made = {
-            "n": number(), "s": f"{prefix}{rng.randint(0, 9)}", "m": rng.choice(_MIXED),
-            "b": rng.random() < 0.5, "a": [1, {"x": 2}], "o": inner,
+            "n": number(),
+            "s": f"{prefix}{rng.randint(0, 9)}",
+            "m": rng.choice(_MIXED),
+            "b": rng.random() < 0.5,
+            "a": [1, {"x": 2}],
+            "o": inner,
             "big": rng.choice((2**70, 1e300, -1e-300, 1e18, 12345678901234567890)),
             "doc": json.dumps({"n": number()}),
-        }  # fmt: skip
+        }
         kept = {key: value for key, value in made.items() if rng.random() >= missing}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

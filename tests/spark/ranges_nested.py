@@ -16,10 +16,15 @@ from strata.stats import collect, concat
 from strata.stats.wire import parse_inside
 
 TYPES = {
-    "li": "list<int32>", "ld": "list<float64>", "ls": "list<string>",
-    "lr": "list<record<k: string, x: int32>>", "ll": "list<list<int16>>",
-    "mi": "map<int32>", "ms": "map<string>", "mr": "map<record<k: string, x: int32>>",
-}  # fmt: skip
+    "li": "list<int32>",
+    "ld": "list<float64>",
+    "ls": "list<string>",
+    "lr": "list<record<k: string, x: int32>>",
+    "ll": "list<list<int16>>",
+    "mi": "map<int32>",
+    "ms": "map<string>",
+    "mr": "map<record<k: string, x: int32>>",
+}
 _KEYS = ("a", "b", "k1", "k2", "k9", "é")
 _UNKNOWN = 0.03  # of the places: their statistics are taken away
 
@@ -118,5 +123,9 @@ def _structs(rng: random.Random) -> Callable[[], object]:
 
 
 _SOURCES: dict[str, Callable[[random.Random], Callable[[], object]]] = {
-    "i": _integers, "d": _floats, "s": _texts, "r": _structs, "l": _integers,
-}  # fmt: skip
+    "i": _integers,
+    "d": _floats,
+    "s": _texts,
+    "r": _structs,
+    "l": _integers,
+}

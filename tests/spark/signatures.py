@@ -266,10 +266,16 @@ def _totals() -> Iterator[tuple[str, str]]:
         yield "string_trim_left", f"trim(leading {part}s)" if part else "ltrim(s)"
         yield "string_trim_right", f"trim(trailing {part}s)" if part else "rtrim(s)"
     unary = {
-        "init_cap": "initcap", "reverse": "reverse", "hex": "hex", "sound_ex": "soundex",
-        "md5": "md5", "sha1": "sha1", "crc32": "crc32", "ascii": "ascii",
+        "init_cap": "initcap",
+        "reverse": "reverse",
+        "hex": "hex",
+        "sound_ex": "soundex",
+        "md5": "md5",
+        "sha1": "sha1",
+        "crc32": "crc32",
+        "ascii": "ascii",
         "octet_length": "octet_length",
-    }  # fmt: skip
+    }
     for name, function in unary.items():
         yield name, f"{function}(s)"
         yield name, f"{function}(get_json_object(js, '$.s'))"
@@ -343,7 +349,7 @@ def _variants() -> Iterator[tuple[str, str]]:
         "n float, none int, `o` string": ("n", "none", "o"),
         "a array<int>, doc string": ("a[0]", "doc"),
         "_corrupt_record string, n int": ("n", "_corrupt_record"),
-    }  # fmt: skip
+    }
     for schema, names in schemas.items():
         for name in names:
             yield "from_json", f"from_json(js, '{schema}').{name}"

@@ -26,8 +26,14 @@ def lists() -> Iterator[tuple[str, str]]:
     yield "get_array_item", "get(ll, sh)[0]"
     yield "element_at", "element_at(lr, 1).k"
     yield "element_at", "element_at(ll, 1)[0]"
-    values = {"li": ("5", "i", "-5"), "ld": ("3D", "d", "double('NaN')"), "ls": ("'a'", "s"),
-              "lr.x": ("2", "i"), "lr.k": ("'k1'", "s"), "map_keys(mi)": ("'a'", "s")}  # fmt: skip
+    values = {
+        "li": ("5", "i", "-5"),
+        "ld": ("3D", "d", "double('NaN')"),
+        "ls": ("'a'", "s"),
+        "lr.x": ("2", "i"),
+        "lr.k": ("'k1'", "s"),
+        "map_keys(mi)": ("'a'", "s"),
+    }
     for name, others in values.items():
         for other in others:
             yield "array_contains", f"array_contains({name}, {other})"
@@ -80,8 +86,11 @@ def _maps() -> Iterator[tuple[str, str]]:
 
 
 def arrays() -> Iterator[tuple[str, str]]:
-    for name, other, value in (("li", "array(i, 5)", "5"), ("ld", "array(d)", "3D"),
-                               ("ls", "array(s, 'a')", "'a'")):  # fmt: skip
+    for name, other, value in (
+        ("li", "array(i, 5)", "5"),
+        ("ld", "array(d)", "3D"),
+        ("ls", "array(s, 'a')", "'a'"),
+    ):
         for function in ("array_except", "array_intersect", "array_union"):
             for made in (f"{function}({name}, {other})", f"{function}({other}, {name})"):
                 yield function, f"size({made})"
@@ -110,9 +119,18 @@ def arrays() -> Iterator[tuple[str, str]]:
     yield "flatten", "array_max(flatten(ll))"
     yield "flatten", "exists(flatten(ll), x -> x > 5)"
     yield "flatten", "flatten(ll) is null"
-    for start, length in (("1", "1"), ("2", "3"), ("-1", "1"), ("-2", "5"), ("i", "2"), ("1", "i2"),
-                          ("0", "1"), ("1", "-1"), ("1", "0"),
-                          ("nullif(i, 0)", "abs(sh)")):  # fmt: skip
+    for start, length in (
+        ("1", "1"),
+        ("2", "3"),
+        ("-1", "1"),
+        ("-2", "5"),
+        ("i", "2"),
+        ("1", "i2"),
+        ("0", "1"),
+        ("1", "-1"),
+        ("1", "0"),
+        ("nullif(i, 0)", "abs(sh)"),
+    ):
         yield "slice", f"size(slice(li, {start}, {length}))"
         yield "slice", f"get(slice(ls, {start}, {length}), 0)"
         yield "slice", f"slice(ld, {start}, {length}) is null"
@@ -142,14 +160,21 @@ def structs() -> Iterator[tuple[str, str]]:
 
 def lambdas() -> Iterator[tuple[str, str]]:
     tests = {
-        "li": ("x > 5", "x = i", "x is null", "x + 1 > 3", "x between 0 and 3", "100 div x > 1",
-               "null"),
+        "li": (
+            "x > 5",
+            "x = i",
+            "x is null",
+            "x + 1 > 3",
+            "x between 0 and 3",
+            "100 div x > 1",
+            "null",
+        ),
         "ld": ("x > 3", "isnan(x)", "cast(x as int) = 3"),
         "ls": ("x like 'a%'", "x = s", "cast(x as int) > 0", "length(x) > 1"),
         "lr": ("x.x > 2", "x.k is null", "x is null"),
         "ll": ("size(x) > 1", "exists(x, y -> y > 2)", "x[0] = 2", "exists(x, y -> y < size(x))"),
         "map_values(mi)": ("x > 50",),
-    }  # fmt: skip
+    }
     for name, conditions in tests.items():
         for test in conditions:
             yield "exists", f"exists({name}, x -> {test})"

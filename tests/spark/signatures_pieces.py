@@ -46,8 +46,16 @@ def _parts() -> Iterator[tuple[str, str]]:
 
 
 def _numbers() -> Iterator[tuple[str, str]]:
-    for edges in ("0D, 10D, 5", "-100D, 100D, 7", "10D, 0D, 5", "0D, 1e-300, 3", "d2, 10D, 5",
-                  "-1e308, 1e308, 4", "0D, 10D, l", "0D, 10D, 0"):  # fmt: skip
+    for edges in (
+        "0D, 10D, 5",
+        "-100D, 100D, 7",
+        "10D, 0D, 5",
+        "0D, 1e-300, 3",
+        "d2, 10D, 5",
+        "-1e308, 1e308, 4",
+        "0D, 10D, l",
+        "0D, 10D, 0",
+    ):
         yield "width_bucket", f"width_bucket(d, {edges})"
     yield "width_bucket", "width_bucket(i, 0, 100, 10)"
     yield "width_bucket", "width_bucket(ts - ts2, interval '0' day, interval '9' day, 9)"

@@ -14,10 +14,16 @@ def dates() -> Iterator[tuple[str, str]]:
         yield "date_trunc", f"date_trunc('{unit}', ts)"
     yield "date_trunc", "date_trunc(s, ts)"
     fields = {
-        "year": "year", "quarter": "quarter", "month": "month", "day_of_month": "dayofmonth",
-        "day_of_year": "dayofyear", "day_of_week": "dayofweek", "week_day": "weekday",
-        "week_of_year": "weekofyear", "last_day": "last_day",
-    }  # fmt: skip
+        "year": "year",
+        "quarter": "quarter",
+        "month": "month",
+        "day_of_month": "dayofmonth",
+        "day_of_year": "dayofyear",
+        "day_of_week": "dayofweek",
+        "week_day": "weekday",
+        "week_of_year": "weekofyear",
+        "last_day": "last_day",
+    }
     for name, function in fields.items():
         yield name, f"{function}(day)"
         yield name, f"{function}(ts)"

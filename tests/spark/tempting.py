@@ -20,9 +20,12 @@ from tests.spark.predicates import Predicates
 NO_UTF8: Final = ("cast(X'ff' as string)", "cast(X'f09f' as string)", "cast(X'eda080' as string)")
 LATE: Final = ("added", "later")  # columns of worlds that older parts do not have
 DATES: Final = (
-    "date'2012-02-29'", "date'2013-01-10'", "date'2013-01-24'", "date'2013-02-20'",
+    "date'2012-02-29'",
+    "date'2013-01-10'",
+    "date'2013-01-24'",
+    "date'2013-02-20'",
     "date'2030-01-01'",
-)  # fmt: skip
+)
 TIMES: Final = ("timestamp'2013-01-05 12:00:00.5'", "timestamp'2013-02-01 00:00:00'")
 CLOCKS: Final = {"date": ("current_date()", DATES), "ts": ("now()", TIMES)}
 POISON: Final = 7  # the Python functions fail on multiples of it
@@ -67,9 +70,10 @@ class Tempting:
         self._texts = leaves["text"] or ["cast(id as string)"]
         self._lists = [
             (quoted(column.name), f"e.{fields[0]}" if fields else "e")
-            for column in columns if column.type.kind is Kind.LIST and column.type.element
+            for column in columns
+            if column.type.kind is Kind.LIST and column.type.element
             if (fields := _whole_fields(column.type.element)) or _is_whole(column.type.element)
-        ]  # fmt: skip
+        ]
         self._inside = [t for texts in leaves.values() for t in texts if "[" in t or "(" in t]
         shapes = (
             self._null_first, self._null_tests, self._late, self._factor, self._absorbed,
@@ -92,23 +96,34 @@ class Tempting:
         whole, text = self._pick(self._whole), self._pick(self._texts)
         number = self._pick((-1, 0, 1, 2, 5, 9, 12))
         return str(
-            self._pick((
-                f"1 / ({whole} - {number}) > 0.1", f"cast({text} as int) > {number}",
-                f"cast({text} as date) > date'2013-01-01'", f"10 % {whole} = {number}",
-                f"cast({whole} * 1000 as smallint) > {number}", self._plain.boolean(2),
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"1 / ({whole} - {number}) > 0.1",
+                    f"cast({text} as int) > {number}",
+                    f"cast({text} as date) > date'2013-01-01'",
+                    f"10 % {whole} = {number}",
+                    f"cast({whole} * 1000 as smallint) > {number}",
+                    self._plain.boolean(2),
+                )
+            )
+        )
 
     def _proving(self) -> str:
         """Return a condition that statistics decide for many parts."""
         low = self._rng.randrange(0, 190)
         return str(
-            self._pick((
-                f"id < {low}", f"id > {low}", f"id between {low} and {low + 12}",
-                f"id in ({low}, {low + 1})", f"{self._pick(self._names)} is null",
-                f"{self._pick(self._names)} is not null", self._plain.boolean(1),
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"id < {low}",
+                    f"id > {low}",
+                    f"id between {low} and {low + 12}",
+                    f"id in ({low}, {low + 1})",
+                    f"{self._pick(self._names)} is null",
+                    f"{self._pick(self._names)} is not null",
+                    self._plain.boolean(1),
+                )
+            )
+        )
 
     def _null_first(self) -> str:
         name = self._pick([*self._added, *self._names])
@@ -118,10 +133,15 @@ class Tempting:
     def _null_tests(self) -> str:
         """Test columns and what may fail for null: Spark leaves some tests in their place."""
         whole, text = self._pick(self._whole), self._pick(self._texts)
-        value = self._pick((
-            f"1 / {whole}", f"cast({text} as int)", f"cast({text} as timestamp)",
-            f"cast(nullif({text}, 'a') as date)", f"nullif(10 % {whole}, 1)",
-        ))  # fmt: skip
+        value = self._pick(
+            (
+                f"1 / {whole}",
+                f"cast({text} as int)",
+                f"cast({text} as timestamp)",
+                f"cast(nullif({text}, 'a') as date)",
+                f"nullif(10 % {whole}, 1)",
+            )
+        )
         conjuncts = [
             f"{self._pick([*self._added, *self._names])} is not null",
             f"{value} is not null",
@@ -158,31 +178,42 @@ class Tempting:
 
     def _equated(self) -> str:
         one, other = self._pick(self._columns), self._pick(self._columns)
-        equal = self._pick((
-            f"{one} = {other}", f"not ({one} <> {other})", f"({one} = {other}) = true",
-            f"({one} = {other} or {one} = {other})", f"{one} <=> {other}",
-        ))  # fmt: skip
+        equal = self._pick(
+            (
+                f"{one} = {other}",
+                f"not ({one} <> {other})",
+                f"({one} = {other}) = true",
+                f"({one} = {other} or {one} = {other})",
+                f"{one} <=> {other}",
+            )
+        )
         return f"{self._proving()} and {equal} and 1 / ({one} - {self._pick((0, 1, 5))}) > 0.1"
 
     def _repeated(self) -> str:
         failing, proving = self._failing(), self._proving()
         wrapped = f"({failing} or not ({failing}))"
         return str(
-            self._pick((
-                f"{proving} and {wrapped}", f"coalesce({proving} and {wrapped}, false)",
-                f"not (not ({proving}) or {wrapped})",
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"{proving} and {wrapped}",
+                    f"coalesce({proving} and {wrapped}, false)",
+                    f"not (not ({proving}) or {wrapped})",
+                )
+            )
+        )
 
     def _repeated_inside(self) -> str:
         """Repeat what may fail on elements of a list, which may be null or have no element."""
         if not self._lists:
             return self._repeated()
         name, element = self._pick(self._lists)
-        failing = self._pick((
-            f"1 / ({element} - 1) > 0.1", f"{element} + 2147483600 > 0",
-            f"10 % {element} = {self._pick((0, 1, 2))} or e is null",
-        ))  # fmt: skip
+        failing = self._pick(
+            (
+                f"1 / ({element} - 1) > 0.1",
+                f"{element} + 2147483600 > 0",
+                f"10 % {element} = {self._pick((0, 1, 2))} or e is null",
+            )
+        )
         test = self._pick(
             (
                 f"{self._pick(('forall', 'exists'))}({name}, e -> {failing})",
@@ -193,36 +224,48 @@ class Tempting:
             test = f"({self._proving()} or {test})"
         wrapped = f"({test} or not {test})"
         return str(
-            self._pick((
-                f"{self._proving()} and {wrapped}",
-                f"coalesce({self._proving()} and {wrapped}, false)",
-                f"({self._proving()} and {test}) or ({self._proving()} and {test})",
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"{self._proving()} and {wrapped}",
+                    f"coalesce({self._proving()} and {wrapped}, false)",
+                    f"({self._proving()} and {test}) or ({self._proving()} and {test})",
+                )
+            )
+        )
 
     def _called(self) -> str:
         proving, number = self._proving(), self._pick(("id", "id", *self._whole))
         called = f"{self._pick(('boom', 'whirr'))}({number})"
         return str(
-            self._pick((
-                f"(case when {proving} then id else {called} end) > 3",
-                f"coalesce(id, {called}) > 3 and {proving}", f"{called} > 3 and {proving}",
-                f"{proving} and {called} > 3", f"if({proving}, id, {called}) > 3",
-                f"{proving} and ({called} > 3 or {self._failing()})",
-                f"not ({called} > 3 or not ({proving}))",
-                f"{proving} and {self._failing()} and {called} between 1 and 9",
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"(case when {proving} then id else {called} end) > 3",
+                    f"coalesce(id, {called}) > 3 and {proving}",
+                    f"{called} > 3 and {proving}",
+                    f"{proving} and {called} > 3",
+                    f"if({proving}, id, {called}) > 3",
+                    f"{proving} and ({called} > 3 or {self._failing()})",
+                    f"not ({called} > 3 or not ({proving}))",
+                    f"{proving} and {self._failing()} and {called} between 1 and 9",
+                )
+            )
+        )
 
     def _bytes(self) -> str:
         text, constant = self._pick(self._texts), self._pick(NO_UTF8)
         return str(
-            self._pick((
-                f"{text} < {constant}", f"{text} >= {constant}", f"not ({text} > {constant})",
-                f"{text} between 'a' and {constant}", f"startswith({text}, {constant})",
-                f"{text} in ('a', {constant})", f"{text} <> {constant} and {self._proving()}",
-            ))
-        )  # fmt: skip
+            self._pick(
+                (
+                    f"{text} < {constant}",
+                    f"{text} >= {constant}",
+                    f"not ({text} > {constant})",
+                    f"{text} between 'a' and {constant}",
+                    f"startswith({text}, {constant})",
+                    f"{text} in ('a', {constant})",
+                    f"{text} <> {constant} and {self._proving()}",
+                )
+            )
+        )
 
     def _branch(self) -> str:
         return f"if({self._proving()}, {self._failing()}, {self._pick(('false', 'true', 'null'))})"

@@ -110,9 +110,14 @@ def test_those_that_fail_or_accept_rows_are_named_among_many(
 ) -> None:
     frame = rows.of_pieces(rows.pieces[:4])
     texts = {
-        0: "id < 0", 3: "1 / (id - 3) > 9", 4: "id between 2 and 4", 7: "id is null",
-        8: "1 / 0 > id", 9: "id < -5", 10: "cast(concat('x', id) as int) = 2",
-    }  # fmt: skip
+        0: "id < 0",
+        3: "1 / (id - 3) > 9",
+        4: "id between 2 and 4",
+        7: "id is null",
+        8: "1 / 0 > id",
+        9: "id < -5",
+        10: "cast(concat('x', id) as int) = 2",
+    }
     asked = [Asked(number, text, frame.where(text)) for number, text in texts.items()]
 
     found = {one.number: trouble for one, trouble in troubles(spark, asked)}

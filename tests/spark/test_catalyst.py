@@ -15,10 +15,19 @@ from strata.spark.front.rowfilter import row_filter
 from strata.spark.front.tree import analysed_filter, empty_frame, filtered, normalised
 
 TYPES = {
-    "id": "int64", "i": "int32", "js": "jsonb", "s": "string", "d": "date", "ts": "timestamptz",
-    "tn": "timestamp", "dec": "numeric(10,2)", "dbl": "float64", "b": "bool", "bin": "bytes",
+    "id": "int64",
+    "i": "int32",
+    "js": "jsonb",
+    "s": "string",
+    "d": "date",
+    "ts": "timestamptz",
+    "tn": "timestamp",
+    "dec": "numeric(10,2)",
+    "dbl": "float64",
+    "b": "bool",
+    "bin": "bytes",
     "f": "float32",
-}  # fmt: skip
+}
 RELATION = Relation(
     0, tuple(Declared(n, c, parse_type(t)) for n, (c, t) in enumerate(TYPES.items(), 1)), (1,), ()
 )

@@ -41,9 +41,14 @@ def test_a_collection_is_read_by_name(spark: SparkSession, tmp_path: Path) -> No
 
     whole = snapshot(spark, "shard", collection="b", config=settings)
     some = snapshot(
-        spark, "shard", collection="b", where="id < 5 or id = 103", columns=["id"],
-        consolidate=True, config=settings,
-    )  # fmt: skip
+        spark,
+        "shard",
+        collection="b",
+        where="id < 5 or id = 103",
+        columns=["id"],
+        consolidate=True,
+        config=settings,
+    )
     by_column = snapshot(spark, "shard", collection="c", where=fn.col("id") > 128, config=settings)
 
     assert {(r.tenant, r.id) for r in whole.collect()} == {

@@ -226,7 +226,7 @@ CASES: list[tuple[str, int]] = [
     ("id >= 100 and at < timestamp'2013-01-21 00:00:00' and not flag", 10),
     ("cast(carrier as int) > 5 and id < 0", 100),  # the cast fails before id is looked at
     ("id < 0 and cast(carrier as int) > 5", 0),
-]  # fmt: skip
+]
 # Nothing is known of these functions: such a filter keeps every part, and is known to.
 HOPELESS = ["rand() < 0.5", "pmod(hash(id), 2) = 0", "rand() < 0.5 and id < 0"]
 
@@ -234,9 +234,13 @@ HOPELESS = ["rand() < 0.5", "pmod(hash(id), 2) = 0", "rand() < 0.5 and id < 0"]
 def _row(p: int, r: int) -> tuple[Any, ...]:
     at = START + timedelta(days=p, hours=2 * r)
     document = {
-        "n": p * 10 + r, "f": p + 0.5, "s": f"k{p:03}", "o": {"x": p, "y": {"z": f"z{p:03}"}},
-        "b": p >= 60, **({"late": p} if p >= 90 else {}),
-    }  # fmt: skip
+        "n": p * 10 + r,
+        "f": p + 0.5,
+        "s": f"k{p:03}",
+        "o": {"x": p, "y": {"z": f"z{p:03}"}},
+        "b": p >= 60,
+        **({"late": p} if p >= 90 else {}),
+    }
     return (
         p * 10 + r, f"{'ABCDEFGHIJ'[p // 10]}{p % 10}{r}", at, at.date(), at.replace(tzinfo=None),
         date(1920 + p, 7, 1), int(at.timestamp()), Decimal(p * 100 + r).scaleb(-2),

@@ -32,9 +32,13 @@ def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:
         "print(json.dumps(cloudpickle.loads(sys.stdin.buffer.read())(0)))"
     )
     done = subprocess.run(
-        [str(BARE), "-s", "-c", code], input=cloudpickle.dumps(_probe(NEEDED)),
-        env={"PYTHONPATH": os.pathsep.join(LIBRARIES)}, capture_output=True, check=True, cwd="/",
-    )  # fmt: skip
+        [str(BARE), "-s", "-c", code],
+        input=cloudpickle.dumps(_probe(NEEDED)),
+        env={"PYTHONPATH": os.pathsep.join(LIBRARIES)},
+        capture_output=True,
+        check=True,
+        cwd="/",
+    )
     answer = json.loads(done.stdout)
     assert answer["missing"] == "ModuleNotFoundError: No module named 'strata'"
     assert Path(answer["python"]).resolve() == BARE.resolve()
@@ -89,8 +93,13 @@ def test_real_executors_without_the_package_give_one_clear_error(
     }
     done = subprocess.run(
         [sys.executable, "-c", SESSION],
-        env=environment, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=300,
+    )
     assert done.returncode == InvalidRequest.exit_code, done.stderr[-3000:]
     (line,) = done.stdout.strip().splitlines()
     assert line.startswith("Spark's executors cannot run Strata")

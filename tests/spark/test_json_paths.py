@@ -9,8 +9,12 @@ from strata.expr.functions.json import parse_path
 
 pytestmark = pytest.mark.spark
 ODD = (
-    *" \t\n\r\x0b\x0c\x1c\x85\xa0\u2003", *"?*-@é😀0", "\\", '"', *"][($/:,",
-)  # fmt: skip
+    *" \t\n\r\x0b\x0c\x1c\x85\xa0\u2003",
+    *"?*-@é😀0",
+    "\\",
+    '"',
+    *"][($/:,",
+)
 KEYS = [form.format(c) for c in ODD for form in ("{0}a", "a{0}", "a{0}b", "{0}", "{0}{0}a")]
 PATHS = [form.format(key) for key in KEYS for form in ("$.{0}", "$['{0}']", "$.b.{0}", "$[{0}]")]
 

@@ -70,8 +70,10 @@ def fetched(shard: Shard, option: str) -> int:
 def timed(tmp_path_factory: pytest.TempPathFactory) -> Shard:
     """Return a shard with rows of 1970 in one part, and of the seconds after now in another."""
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    parts = [[(1, datetime(1970, 1, 1, 2, tzinfo=UTC)), (2, datetime(1970, 1, 1, 3, tzinfo=UTC))],
-             [(3, soon), (4, soon)]]  # fmt: skip
+    parts = [
+        [(1, datetime(1970, 1, 1, 2, tzinfo=UTC)), (2, datetime(1970, 1, 1, 3, tzinfo=UTC))],
+        [(3, soon), (4, soon)],
+    ]
     return store(tmp_path_factory.mktemp("timed"), relation(id="int64", ts="timestamptz"), parts)
 
 

@@ -82,8 +82,13 @@ PROGRAMS = [
     *(
         f"{name}() = carrier"
         for name in (
-            "current_user", "session_user", "user", "current_catalog", "current_database",
-            "current_schema", "current_path",
+            "current_user",
+            "session_user",
+            "user",
+            "current_catalog",
+            "current_database",
+            "current_schema",
+            "current_path",
         )
     ),
     "current_user = carrier",
@@ -93,12 +98,17 @@ PROGRAMS = [
     "transform(array(id), x -> rand())[0] > 0.5",
     "exists(array(id), x -> x = (select max(v) from victim))",
     "input_file_block_start() > 0",
-]  # fmt: skip
+]
 # Texts that Spark's parser refuses, or gives up on.
 BROKEN = [
-    "id > 5; select 1", "id = ${id}", "id = any(select 1)", "id > ", "not " * 3000 + "(id > 5)",
-    "id" + " + 1" * 3000 + " > 5", "id > 5 \u037e select 1",
-]  # fmt: skip
+    "id > 5; select 1",
+    "id = ${id}",
+    "id = any(select 1)",
+    "id > ",
+    "not " * 3000 + "(id > 5)",
+    "id" + " + 1" * 3000 + " > 5",
+    "id > 5 \u037e select 1",
+]
 # What would need gigabytes, by certified functions alone.
 LARGE = [
     "length(repeat(repeat(carrier, 1000), 1000)) > 5",
@@ -117,12 +127,14 @@ LARGE = [
     "size(transform(array(carrier), x -> transform(array(x), y -> space(200)))) > 5",
 ]
 SMALL = [
-    "lpad(carrier, 10, '0') = 'x'", "repeat(carrier, 3) = 'x'",
+    "lpad(carrier, 10, '0') = 'x'",
+    "repeat(carrier, 3) = 'x'",
     "concat(carrier, '-', carrier) = 'x'",
-    "replace(carrier, 'A', 'bb') = 'x'", "length(space(1000)) > id",
+    "replace(carrier, 'A', 'bb') = 'x'",
+    "length(space(1000)) > id",
     "id in (" + ", ".join(map(str, range(2000))) + ")",
     " and ".join("carrier <> 'x'" for _ in range(300)),
-]  # fmt: skip
+]
 
 
 EXPRESSIONS = [
@@ -310,12 +322,15 @@ TEXTS = Relation(
 @pytest.mark.parametrize(
     "value",
     [
-        "OutOfMemoryError", "java.lang.StackOverflowError: x", "PythonException",
+        "OutOfMemoryError",
+        "java.lang.StackOverflowError: x",
+        "PythonException",
         "PYTHON_EXCEPTION",
-        "1\nstrata.errors.Unavailable: come again", "1\nstrata.errors.Corrupt: lost",
+        "1\nstrata.errors.Unavailable: come again",
+        "1\nstrata.errors.Corrupt: lost",
         "Job aborted due to stage failure: most recent failure: OutOfMemoryError",
     ],
-)  # fmt: skip
+)
 def test_a_value_of_a_row_hides_no_failure_of_its_filter(
     spark: SparkSession, tmp_path: Path, value: str, compiled: str
 ) -> None:

@@ -83,9 +83,14 @@ def rows(
     found = []
     for pushdown, consolidate in (("off", True), ("on", False)):
         frame = snapshot(
-            spark, "shard", where=where, config=settings, pushdown=pushdown,
-            consolidate=consolidate, **options,
-        )  # fmt: skip
+            spark,
+            "shard",
+            where=where,
+            config=settings,
+            pushdown=pushdown,
+            consolidate=consolidate,
+            **options,
+        )
         names = [name for name in frame.columns if name not in ("t", "d")]
         counts: dict[tuple[Any, ...], int] = {}
         for row in frame.collect():
@@ -156,9 +161,11 @@ def test_names_follow_ids_whatever_a_part_was_written_with(
     do(WidenColumn("c", parse_type("int64")), WidenColumn("n", parse_type("int64")))
     do(("big", 2**40, None, 2**40, 1), ("x", 1, None, 7, -1))
     expected = [
-        ("big", 2**40, None, 2**40, 1), ("late", 4, None, 7, 1), ("y", 2, None, 7, 1),
+        ("big", 2**40, None, 2**40, 1),
+        ("late", 4, None, 7, 1),
+        ("y", 2, None, 7, 1),
         ("z", 3, "new", 8, 1),
-    ]  # fmt: skip
+    ]
 
     for step in ("before", "after"):
         everything = rows(spark, settings)

@@ -126,9 +126,14 @@ def test_consolidated_reads_are_what_spark_groups(
         for where in (None, *(sql for sql, _ in FILTERS)):
             columns = draw.sample(keys[:-1], draw.randrange(1, len(keys)))
             frame = snapshot(
-                spark, NAME, where=where, columns=columns, consolidate=True,
-                pushdown=draw.choice(["off", "on"]), **asked,
-            )  # fmt: skip
+                spark,
+                NAME,
+                where=where,
+                columns=columns,
+                consolidate=True,
+                pushdown=draw.choice(["off", "on"]),
+                **asked,
+            )
             wanted = grouped if where is None else grouped.where(where)
             assert contents(frame) == contents(wanted.select(frame.columns)), (as_of, where)
             assert frame.count() == wanted.count(), (as_of, where)
@@ -184,9 +189,13 @@ def test_a_filter_may_be_a_column(spark: SparkSession, events: Events) -> None:
 
 def test_now_stands_where_the_reader_says(spark: SparkSession, events: Events) -> None:
     frame = snapshot(
-        spark, NAME, where="at > now() - interval 10 hours and at <= now()",
-        now=START_US + 50 * HOUR_US, pushdown="on", config=events.settings,
-    )  # fmt: skip
+        spark,
+        NAME,
+        where="at > now() - interval 10 hours and at <= now()",
+        now=START_US + 50 * HOUR_US,
+        pushdown="on",
+        config=events.settings,
+    )
 
     ids = {row.id for row in frame.collect()}
     assert ids <= set(range(41, 51))
@@ -199,9 +208,11 @@ def test_the_kill_switch_wins_over_the_reader(spark: SparkSession, events: Event
 
     assert frame.count() == 0
     plan = plan_read(
-        open_stores(settings.store), events.state, mode="on",
+        open_stores(settings.store),
+        events.state,
+        mode="on",
         filter=analyse(spark, events.state.relation, "id >= 1000"),
-    )  # fmt: skip
+    )
     assert plan.parts_skipped == 0
 
 

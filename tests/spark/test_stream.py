@@ -34,10 +34,12 @@ def drain(spark: SparkSession, config: str, folder: Path, **options: str) -> Cou
     """Run the stream until nothing is new; return all that it ever wrote to the folder."""
     stream = spark.readStream.format("strata").options(shard=NAME, config=config, **options)
     query = (
-        stream.load().writeStream.format("parquet").trigger(availableNow=True)
+        stream.load()
+        .writeStream.format("parquet")
+        .trigger(availableNow=True)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "out"))
-    )  # fmt: skip
+    )
     query.awaitTermination()
     return counted(spark.read.parquet(str(folder / "out")).toArrow())
 

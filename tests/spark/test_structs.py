@@ -10,9 +10,14 @@ from strata.spark.front.catalyst import analyse
 from tests.spark.test_catalyst import NOW, text
 
 TYPES = {
-    "id": "int64", "i": "int32", "s": "string", "x": "float64", "li": "list<int32>",
-    "ll": "list<list<int32>>", "d": "date",
-}  # fmt: skip
+    "id": "int64",
+    "i": "int32",
+    "s": "string",
+    "x": "float64",
+    "li": "list<int32>",
+    "ll": "list<list<int32>>",
+    "d": "date",
+}
 RELATION = Relation(
     0, tuple(Declared(n, c, parse_type(t)) for n, (c, t) in enumerate(TYPES.items(), 1)), (1,), ()
 )
@@ -43,7 +48,7 @@ TWO = "and(equal_null_safe(id, 2), equal_null_safe(s, None))"
         ("size(slice(li, 1, 2)) = 2", "equal_to(size(slice(li, 1, 2)), 2)"),
         ("array_contains(array_remove(li, 3), 5)", "array_contains(array_remove(li, 3), 5)"),
     ],
-)  # fmt: skip
+)
 def test_a_filter_means(spark: SparkSession, sql: str, expected: str) -> None:
     found = text(analyse(spark, RELATION, sql, now=NOW).expr)
 

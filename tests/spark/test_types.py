@@ -65,13 +65,15 @@ FILTERS = [
     ("list<int32>", "size(c) > 2"),
     ("array<int64>", "size(c.dims) = 2"),
     ("map<int64>", "c['a'] = 1"),
-    ("record<lat: float64, a.b: list<int32>, odd `name`: record<deep: time>, none: record<>>",
-     "c.lat > 1 and c.`odd ``name```.deep is not null"),
+    (
+        "record<lat: float64, a.b: list<int32>, odd `name`: record<deep: time>, none: record<>>",
+        "c.lat > 1 and c.`odd ``name```.deep is not null",
+    ),
     ("record<>", "c is null"),
     ("range<int32>", "c.lower <= 5 or c.empty"),
     ("range<numeric>", "c.upper.approx >= 1000"),
     ("range<timestamptz>", "c.upper < timestamp'1970-01-01 00:00:00'"),
-]  # fmt: skip
+]
 
 # Flat types of which no part is skipped by these filters.
 UNPRUNED: set[str] = set()
@@ -164,9 +166,12 @@ def test_the_data_source_shows_the_same(
     spark.dataSource.register(StrataSource)
 
     frame = (
-        spark.read.format("strata").option("shard", NAME).option("config", str(config))
-        .option("consolidate", consolidate).load()
-    )  # fmt: skip
+        spark.read.format("strata")
+        .option("shard", NAME)
+        .option("config", str(config))
+        .option("consolidate", consolidate)
+        .load()
+    )
     assert dict(frame.dtypes)[column_name("interval year to month")] == "int"
     assert_expected(frame.toArrow())
 

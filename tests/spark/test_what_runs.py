@@ -155,7 +155,7 @@ INSIDE = [
     for function in ("forall", "exists")
     for failing in _FAILING
     for form in ("coalesce(a < 100 and ({0} or not {0}), false)", "a < 100 and ({0} or not {0})")
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -210,9 +210,12 @@ def test_settings_that_change_before_the_action_change_nothing(
     found = []
     for pushdown in ("off", "on"):
         frame = snapshot(
-            spark, shard.name, where="a = dv and 1/a > 0.2", pushdown=pushdown,
+            spark,
+            shard.name,
+            where="a = dv and 1/a > 0.2",
+            pushdown=pushdown,
             config=shard.settings,
-        )  # fmt: skip
+        )
         with session(spark, **SESSIONS["stock"], **{"spark.sql.ansi.enabled": "false"}):
             found.append(answer(lambda frame=frame: frame))
 
@@ -284,7 +287,7 @@ def test_an_error_without_any_row_is_no_verdict(spark: SparkSession, shard: Shar
         ({"legacy.sizeOfNull": "true", "ansi.enabled": "false"}, "size(split(s, ',')) = -1"),
         ({"legacy.codingErrorAction": "true"}, "encode(s, 'US-ASCII') = X'3F'"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_give_functions_an_older_meaning_lose_no_row(
     spark: SparkSession, tmp_path: Path, setting: dict[str, str], where: str
 ) -> None:
@@ -297,11 +300,13 @@ def test_settings_that_give_functions_an_older_meaning_lose_no_row(
 
     with session(spark, **{f"spark.sql.{key}": value for key, value in setting.items()}):
         off, on = (
-            answer(lambda way=way: snapshot(
-                spark, shard.name, where=where, pushdown=way, config=shard.config
-            ))
+            answer(
+                lambda way=way: snapshot(
+                    spark, shard.name, where=where, pushdown=way, config=shard.config
+                )
+            )
             for way in ("off", "on")
-        )  # fmt: skip
+        )
 
     assert off == on
     assert 1 <= len(off) <= 2

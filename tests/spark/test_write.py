@@ -22,15 +22,18 @@ def test_a_dataframe_is_written_once_and_replaced_by_key(
     store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
     settings = Settings(store=store, ingest=IngestSettings(task_bytes=32_768))
     columns = [
-        {"name": "id", "type": "int64"}, {"name": "name", "type": "string"},
-        {"name": "at", "type": "timestamptz"}, {"name": "price", "type": "numeric(10,2)"},
-    ]  # fmt: skip
+        {"name": "id", "type": "int64"},
+        {"name": "name", "type": "string"},
+        {"name": "at", "type": "timestamptz"},
+        {"name": "price", "type": "numeric(10,2)"},
+    ]
     Machine(open_stores(store)).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
     rows = spark.range(0, 1000, 1, 2).select(
-        "id", fn.concat(fn.lit("n"), "id").alias("name"),
+        "id",
+        fn.concat(fn.lit("n"), "id").alias("name"),
         fn.timestamp_seconds("id").alias("at"),
         (fn.col("id") / 4).cast("decimal(10,2)").alias("price"),
-    )  # fmt: skip
+    )
 
     first = write(rows, "s", lower=0, upper=10, config=settings)
     again = write(rows, "s", lower=0, upper=10, config=settings)

@@ -143,10 +143,17 @@ def _append(world: World, number: int, layout: str, budget: int, rng: random.Ran
         table = random_updates(state.relation, lower, (number * PARTS + run) * ROWS, ROWS, rng)
         rows = consolidate(sort_updates(table, state.relation), state.relation)
         parts += write_parts(
-            blob, keys.part_prefix(NAME), [rows], state.relation, layout=layout,
-            description=Description(lower, upper, MIN_TIME), part_bytes=1 << 20,
-            row_group_bytes=1 << 20, stats_spec=_stats(state.relation, budget, number), run=run,
-        )  # fmt: skip
+            blob,
+            keys.part_prefix(NAME),
+            [rows],
+            state.relation,
+            layout=layout,
+            description=Description(lower, upper, MIN_TIME),
+            part_bytes=1 << 20,
+            row_group_bytes=1 << 20,
+            stats_spec=_stats(state.relation, budget, number),
+            run=run,
+        )
     first = MIN_TIME if number == 0 else lower
     batch = write_batch(blob, NAME, parts, first, upper, MIN_TIME)
     Machine(world.stores).append(NAME, token=f"t{number}", lower=first, upper=upper, batch=batch)

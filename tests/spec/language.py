@@ -42,8 +42,16 @@ RELATION = Relation(
     (1,),
     (1,),
 )  # fmt: skip
-_SPARK = {"n": "integer", "m": "integer", "x": "double", "day": "date", "ts": "timestamp",
-          "name": "string", "flag": "boolean", "js": "string"}  # fmt: skip
+_SPARK = {
+    "n": "integer",
+    "m": "integer",
+    "x": "double",
+    "day": "date",
+    "ts": "timestamp",
+    "name": "string",
+    "flag": "boolean",
+    "js": "string",
+}
 ROWS = 100
 
 

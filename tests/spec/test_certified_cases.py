@@ -52,9 +52,14 @@ def test_every_mutant_that_rows_tell_has_its_case() -> None:
 
 # Each is the rule of another function, which a person might take for its.
 TAKEN = {
-    "remainder": "floor", "month": "year", "date_sub": "date_add", "log10": "sqrt",
-    "upper": "lower", "subtract": "add", "unix_millis": "unix_micros",
-}  # fmt: skip
+    "remainder": "floor",
+    "month": "year",
+    "date_sub": "date_add",
+    "log10": "sqrt",
+    "upper": "lower",
+    "subtract": "add",
+    "unix_millis": "unix_micros",
+}
 
 
 @pytest.mark.parametrize("name", TAKEN)

@@ -60,8 +60,9 @@ def test_a_date_at_the_end_of_time_may_not_fit_in_a_zone(sign: int) -> None:
     assert not may_fail(expr, between(sign * (LAST_DAY - 2), sign * (LAST_DAY - 2)))
 
 
-@pytest.mark.parametrize(("source", "target"), [("timestamp_ntz", "timestamp"),
-                                                ("timestamp", "timestamp_ntz")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "target"), [("timestamp_ntz", "timestamp"), ("timestamp", "timestamp_ntz")]
+)
 def test_an_instant_at_the_end_of_time_may_not_fit_in_a_zone(source: str, target: str) -> None:
     expr = call("cast", Column(0, "t", source), kind=target, options=ZONE)
 
@@ -105,8 +106,13 @@ def test_the_texts_of_times_are_in_order_where_a_zone_leaves_four_digits(
 
 def test_an_index_beyond_32_bits_is_cut_and_may_hit_any_element() -> None:
     elements = Elements(NO, lambda: Spec(between(7, 7)), np.array([3]), np.array([3]))
-    expr = call("get_array_item", Column(0, "l", "array<int>"), Column(1, "i", "long"),
-                kind="integer", options=ANSI)  # fmt: skip
+    expr = call(
+        "get_array_item",
+        Column(0, "l", "array<int>"),
+        Column(1, "i", "long"),
+        kind="integer",
+        options=ANSI,
+    )
 
     wild = yields(expr, elements, between(2**32 + 1, 2**32 + 1))
     assert occupied(wild.values).all()
@@ -150,9 +156,15 @@ def test_a_month_ends_early_where_a_day_is_not_whole(start: str, end: str, month
 
 @pytest.mark.parametrize(
     ("pattern", "text", "may"),
-    [("^a.b", "axb", True), ("^a.b", "bxb", False), ("^a[x]b", "axb", True),
-     ("^a\\.b", "a.b", True), ("^a+b", "aab", True), ("^ab", "axb", False)],
-)  # fmt: skip
+    [
+        ("^a.b", "axb", True),
+        ("^a.b", "bxb", False),
+        ("^a[x]b", "axb", True),
+        ("^a\\.b", "a.b", True),
+        ("^a+b", "aab", True),
+        ("^ab", "axb", False),
+    ],
+)
 def test_only_letters_that_mean_themselves_are_a_fixed_start(
     pattern: str, text: str, may: bool
 ) -> None:
@@ -196,26 +208,40 @@ def test_decimals_of_different_scales_are_not_divided_as_they_are_kept() -> None
 def test_a_shift_by_unknown_places_may_be_any_number_and_nothing_else() -> None:
     found = yields(
         call("shift_left", column(0, "long"), column(1, "integer"), kind="long"),
-        between(1, 2), between(3, 3),
-    )  # fmt: skip
+        between(1, 2),
+        between(3, 3),
+    )
 
     assert not found.null.any()
     assert not found.fail.any()
 
 
-@pytest.mark.parametrize(("value", "fails"), [
-    (2.0**31 - 1, False), (2.0**31 - 0.5, False), (2.0**31, True),
-    (-(2.0**31), False), (-(2.0**31) - 0.5, False), (-(2.0**31) - 1, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "fails"),
+    [
+        (2.0**31 - 1, False),
+        (2.0**31 - 0.5, False),
+        (2.0**31, True),
+        (-(2.0**31), False),
+        (-(2.0**31) - 0.5, False),
+        (-(2.0**31) - 1, True),
+    ],
+)
 def test_a_double_fits_an_integer_to_its_last_whole_number(value: float, fails: bool) -> None:
     expr = call("cast", column(0, "double"), kind="integer", options=ANSI)
 
     assert may_fail(expr, floats(value, value)) == fails
 
 
-@pytest.mark.parametrize(("value", "fails"), [
-    (2.0**31 - 1, False), (2.0**31, True), (-(2.0**31), False), (-(2.0**31) - 1, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "fails"),
+    [
+        (2.0**31 - 1, False),
+        (2.0**31, True),
+        (-(2.0**31), False),
+        (-(2.0**31) - 1, True),
+    ],
+)
 def test_a_number_of_json_fits_an_integer_to_its_last(value: float, fails: bool) -> None:
     document = json_of(floats(value, value), Texts(None, None, YES))
     expr = call("cast", column(0, "string"), kind="integer", options=ANSI)
@@ -240,11 +266,14 @@ def test_a_range_that_begins_below_the_buckets_ends_in_one() -> None:
     assert ends(expr, floats(9.0, 10.0)) == (5, 6)
 
 
-@pytest.mark.parametrize(("pattern", "options", "fails"), [
-    ("a+", (("checked", "java"),), False),
-    ("a+", (), True),
-    ("(a|b)*", (("checked", "java"),), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pattern", "options", "fails"),
+    [
+        ("a+", (("checked", "java"),), False),
+        ("a+", (), True),
+        ("(a|b)*", (("checked", "java"),), True),
+    ],
+)
 def test_matching_fails_where_its_expression_was_not_checked(
     pattern: str, options: tuple[tuple[str, str], ...], fails: bool
 ) -> None:
@@ -262,10 +291,16 @@ def test_a_double_is_rounded_to_any_scale(scale: int) -> None:
     assert low <= (0.0 if scale < 0 else 5.5) <= high
 
 
-@pytest.mark.parametrize(("days", "low", "high", "fails"), [
-    (1, 0, MOST, True), (1, 0, MOST - DAY_US, False), (-1, LEAST, 0, True),
-    (-1, LEAST + DAY_US, 0, False), (2**62, 0, 0, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("days", "low", "high", "fails"),
+    [
+        (1, 0, MOST, True),
+        (1, 0, MOST - DAY_US, False),
+        (-1, LEAST, 0, True),
+        (-1, LEAST + DAY_US, 0, False),
+        (2**62, 0, 0, True),
+    ],
+)
 def test_a_time_that_is_moved_beyond_the_last_fails(
     days: int, low: int, high: int, fails: bool
 ) -> None:

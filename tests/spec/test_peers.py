@@ -98,10 +98,12 @@ def test_12_narrowing_wraps_and_a_negative_factor_flips() -> None:
 
 def test_14_bounds_of_another_type_or_column_id_prove_nothing() -> None:
     """Paimon #5825: after a drop and an add of the same name the old bounds came back."""
-    stats = pa.table({
-        "rows": [100],
-        "s.1": pa.array([{"nulls": 0, "low": "1", "high": "2"}]),  # a text, of long ago
-    })  # fmt: skip
+    stats = pa.table(
+        {
+            "rows": [100],
+            "s.1": pa.array([{"nulls": 0, "low": "1", "high": "2"}]),  # a text, of long ago
+        }
+    )
     assert decide(Filter((N > 5).expr, "", 0, 0), stats, RELATION).keep.tolist() == [True]
     renewed = E(replace(N.expr, id=99))  # type: ignore[type-var]
     stats = stats.set_column(1, "s.1", pa.array([{"nulls": 0, "low": 1, "high": 2}]))

@@ -45,9 +45,13 @@ def test_8_an_instant_keeps_its_microseconds_in_the_bounds(declared: str, moment
     """delta-kernel-rs #1003, Delta #7444: bounds were cut to milliseconds, the high one too."""
     kind = "timestamp" if declared == "timestamptz" else "timestamp_ntz"
     for function, than, kept in (
-        ("greater_than", moment - 1, 1), ("greater_than", moment, 0), ("less_than", moment + 1, 1),
-        ("less_than", moment, 0), ("equal_to", moment, 1), ("equal_to", moment - moment % 1000, 0),
-    ):  # fmt: skip
+        ("greater_than", moment - 1, 1),
+        ("greater_than", moment, 0),
+        ("less_than", moment + 1, 1),
+        ("less_than", moment, 0),
+        ("equal_to", moment, 1),
+        ("equal_to", moment - moment % 1000, 0),
+    ):
         assert fetched(declared, [moment], compared(function, kind, than)) == kept, function
 
 
@@ -91,8 +95,10 @@ def test_13_bounds_of_decimals_keep_byte_order_and_sign(position: int) -> None:
     """iceberg-go #1876: bounds were decoded from the wrong end, and no row was found."""
     kind, value = "decimal(38,10)", DECIMALS[position]
     for function, kept in (
-        ("equal_to", 1), ("less_than", position), ("greater_than", len(DECIMALS) - 1 - position),
-    ):  # fmt: skip
+        ("equal_to", 1),
+        ("less_than", position),
+        ("greater_than", len(DECIMALS) - 1 - position),
+    ):
         assert fetched("numeric(38,10)", list(DECIMALS), compared(function, kind, value)) == kept
 
 

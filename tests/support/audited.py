@@ -69,9 +69,13 @@ class World:
         self, judge: Callable[..., list[Evaluated]] | None = None, **scope: Any
     ) -> ValidationReport:
         return validate_shard(
-            self.stores, NAME, [Check("big", WHERE)], judge or self.judge, serial,
+            self.stores,
+            NAME,
+            [Check("big", WHERE)],
+            judge or self.judge,
+            serial,
             Scope("run 1", **scope),
-        )  # fmt: skip
+        )
 
     def run(
         self,
@@ -124,11 +128,17 @@ def world_in(store: StoreSettings, clock: Clock | None = None, rows_of_part: int
             part
             for piece in slices(updates_table(state, rows), rows_of_part)
             for part in write_parts(
-                stores.blob, keys.part_prefix(NAME), [piece], state.relation, layout=layout,
-                description=Description(lower, lower + 1000, MIN_TIME), part_bytes=1 << 20,
-                row_group_bytes=1 << 20, stats_spec=StatsSpec(budget_bytes=100_000),
+                stores.blob,
+                keys.part_prefix(NAME),
+                [piece],
+                state.relation,
+                layout=layout,
+                description=Description(lower, lower + 1000, MIN_TIME),
+                part_bytes=1 << 20,
+                row_group_bytes=1 << 20,
+                stats_spec=StatsSpec(budget_bytes=100_000),
             )
-        ]  # fmt: skip
+        ]
         first = MIN_TIME if lower == 0 else lower
         batch = write_batch(stores.blob, NAME, parts, first, lower + 1000, MIN_TIME)
         machine.append(NAME, token=f"t{lower}", lower=lower, upper=lower + 1000, batch=batch)

@@ -28,11 +28,18 @@ def batch(
     share, rest = divmod(updates, runs)
     sizes = [share + (i < rest) for i in range(runs)]
     return Batch(
-        lower, upper, since, updates, updates * 10, runs,
+        lower,
+        upper,
+        since,
+        updates,
+        updates * 10,
+        runs,
         tuple(RunSummary(1, size, size * 10, (1, 2)) for size in sizes),
-        manifest or f"manifest-{lower}-{upper}", (("both", runs),), diffs_sum=updates,
+        manifest or f"manifest-{lower}-{upper}",
+        (("both", runs),),
+        diffs_sum=updates,
         digest=digest,
-    )  # fmt: skip
+    )
 
 
 def merged(inputs: tuple[Batch, ...], since: int, updates: int | None = None) -> Batch:

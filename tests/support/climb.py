@@ -46,9 +46,14 @@ def _up(state: State, now_ms: int, percent: int) -> State:
     key = f"verdicts/of tests/{state.seqno}"
     state, _ = ladder.record(state, now_ms, key=key, counts=LOOKED, policy=NO_GATES)
     state, asked = ladder.ask(
-        state, now_ms, to=to, percent=0 if to == "soft" else percent, who="ann", reason="tests",
+        state,
+        now_ms,
+        to=to,
+        percent=0 if to == "soft" else percent,
+        who="ann",
+        reason="tests",
         policy=NO_GATES,
-    )  # fmt: skip
+    )
     seen = ladder.request_id(state.name, asked)
     return ladder.approve(state, now_ms, request=seen, who="bob", reason="tests", policy=NO_GATES)[
         0

@@ -67,9 +67,11 @@ def _judged(
     strata = tuple(Stratum(name, 7 + 40 * at) for at, name in enumerate(names))
     entry = RolloutEntry(now_ms, "tripped", "on", "off", 0, by, reason)
     rollout = replace(
-        state.rollout, entries=(*state.rollout.entries, entry), quarantine=tuple(texts),
+        state.rollout,
+        entries=(*state.rollout.entries, entry),
+        quarantine=tuple(texts),
         evidence=Evidence(parts=130, runs=4, days=2, strata=strata, filters=2, rows=900),
-    )  # fmt: skip
+    )
     return step(state, now_ms, rollout=rollout), None
 
 

@@ -141,8 +141,10 @@ def contains(spec: Spec, kind: str, value: Value) -> bool:
                 return bool(known.nan[0])
             return not known.empty[0] and bool(known.low[0] <= value <= known.high[0])
         case Texts() as known:
-            ends = [None if b is None else (b if isinstance(b, pa.Scalar) else b[0]).as_py()
-                    for b in (known.low, known.high)]  # fmt: skip
+            ends = [
+                None if b is None else (b if isinstance(b, pa.Scalar) else b[0]).as_py()
+                for b in (known.low, known.high)
+            ]
             data = str(value).encode()
             above = ends[0] is None or ends[0] <= data
             return above and (ends[1] is None or data <= ends[1]) and not known.empty[0]

@@ -69,15 +69,26 @@ KEYS = ["a", "b", "a.b", "it's", "we ird", "$", "['x']", "", "\\", "é", "a\nb",
 
 SCALARS = [
     *(k.value for k in POISON if k not in (Kind.NUMERIC, Kind.CHAR)),
-    "numeric(18,3)", "char(3)", "jsonb",
-]  # fmt: skip
+    "numeric(18,3)",
+    "char(3)",
+    "jsonb",
+]
 NESTED = [
-    "numeric", "list<float64>", "list<list<date>>", "list<record<at: timestamptz, n: numeric>>",
-    "map<int64>", "map<list<string>>", "array<float32>", "int2vector", "range<int32>",
-    "range<timestamptz>", "range<numeric>", "record<>",
+    "numeric",
+    "list<float64>",
+    "list<list<date>>",
+    "list<record<at: timestamptz, n: numeric>>",
+    "map<int64>",
+    "map<list<string>>",
+    "array<float32>",
+    "int2vector",
+    "range<int32>",
+    "range<timestamptz>",
+    "range<numeric>",
+    "record<>",
     "record<lat: float64, sent_at: timestamptz>",
     "record<a/b: record<it's: string, []: list<bytes>>, doc: jsonb, u: uuid, d: map<uint64>>",
-]  # fmt: skip
+]
 EVERY_TYPE = Relation(
     0,
     tuple(
@@ -310,8 +321,10 @@ def _path_complaints(field: dict[str, Any], values: list[Any]) -> Iterator[str]:
     if any(field[name] != count for name, count in counts.items()):
         yield f"counts {field} for {values}"
     # Infinite bounds compare right, and finite ones are exact as Decimal.
-    finite = {k: Decimal(v) if k in ("num_low", "num_high") and v is not None else v
-              for k, v in field.items()}  # fmt: skip
+    finite = {
+        k: Decimal(v) if k in ("num_low", "num_high") and v is not None else v
+        for k, v in field.items()
+    }
     yield from _bound_complaints(finite, numbers, "num_low", "num_high", "num_exact", "num_exact")
     texts = ("str_low", "str_high", "str_low_exact", "str_high_exact")
     yield from _bound_complaints(field, strings, *texts)

@@ -23,19 +23,23 @@ NAME = "broken"
 SPEC = {
     "name": NAME,
     "columns": [
-        {"name": "id", "type": "int64"}, {"name": "other", "type": "int64"},
-        {"name": "ratio", "type": "float64"}, {"name": "title", "type": "string"},
+        {"name": "id", "type": "int64"},
+        {"name": "other", "type": "int64"},
+        {"name": "ratio", "type": "float64"},
+        {"name": "title", "type": "string"},
         {"name": "payload", "type": "jsonb"},
     ],
     "key": ["id"],
-}  # fmt: skip
+}
 
 
 # Faults that touch one part and nothing else: many of them fit into one shard, and one run.
 APART = [
-    name for name in CATALOGUE if name not in stated.FAULTS and name not in
-    ("statistics of two parts swapped", "two parts exchanged")
-]  # fmt: skip
+    name
+    for name in CATALOGUE
+    if name not in stated.FAULTS
+    and name not in ("statistics of two parts swapped", "two parts exchanged")
+]
 
 
 def settings_in(folder: Path) -> StoreSettings:
@@ -69,18 +73,26 @@ def with_many(folder: Path, faults: list[str]) -> tuple[Site, dict[str, Injected
 def append(stores: Stores, state: State, number: int, layout: str, rows: int = 25) -> None:
     draw, lower = random.Random(number), 1000 * number
     width = len(state.relation.columns)
-    updates = [(row(50 * number + i)[:width], lower + draw.randrange(999), -1 if i % 9 == 5 else 1)
-            for i in range(50)]  # fmt: skip
+    updates = [
+        (row(50 * number + i)[:width], lower + draw.randrange(999), -1 if i % 9 == 5 else 1)
+        for i in range(50)
+    ]
     table = updates_table(state, updates)
     parts = [
         part
         for start in range(0, 50, rows)
         for part in write_parts(
-            stores.blob, keys.part_prefix(NAME), [table.slice(start, rows)], state.relation,
-            layout=layout, description=Description(lower, lower + 1000, MIN_TIME),
-            part_bytes=1 << 20, row_group_bytes=1024, stats_spec=StatsSpec(budget_bytes=100_000),
+            stores.blob,
+            keys.part_prefix(NAME),
+            [table.slice(start, rows)],
+            state.relation,
+            layout=layout,
+            description=Description(lower, lower + 1000, MIN_TIME),
+            part_bytes=1 << 20,
+            row_group_bytes=1024,
+            stats_spec=StatsSpec(budget_bytes=100_000),
         )
-    ]  # fmt: skip
+    ]
     first = MIN_TIME if not number else lower
     parts = [replace(part, ref=replace(part.ref, run=0)) for part in parts]
     batch = write_batch(stores.blob, NAME, parts, first, lower + 1000, MIN_TIME)

@@ -107,11 +107,16 @@ class World:
         schema = updates_schema(began.relation)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
         parts = write_parts(
-            self.stores.blob, keys.part_prefix("s", began.generation),
-            [pa.Table.from_arrays(arrays, schema=schema)], began.relation,
-            layout=layout, description=Description(lower, lower + 10, MIN_TIME),
-            part_bytes=SPEC.part_bytes, row_group_bytes=2048, stats_spec=SPEC.stats,
-        )  # fmt: skip
+            self.stores.blob,
+            keys.part_prefix("s", began.generation),
+            [pa.Table.from_arrays(arrays, schema=schema)],
+            began.relation,
+            layout=layout,
+            description=Description(lower, lower + 10, MIN_TIME),
+            part_bytes=SPEC.part_bytes,
+            row_group_bytes=2048,
+            stats_spec=SPEC.stats,
+        )
         return write_batch(self.stores.blob, "s", parts, lower, lower + 10, MIN_TIME)
 
     def commit(self, batch: Batch, ids: list[int], token: str = "") -> None:

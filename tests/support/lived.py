@@ -27,8 +27,11 @@ from tests.support.updates import table
 FIRST = 20_760 * DAY  # 2026-11-03
 FLIGHTS, PLANES, WEATHER = "flights", "planes", "weather"
 SETTINGS = Settings()
-STRATA = ("long × greater_than × both × exact", "long × greater_than × row × union",
-          "string × like × both × exact")  # fmt: skip
+STRATA = (
+    "long × greater_than × both × exact",
+    "long × greater_than × row × union",
+    "string × like × both × exact",
+)
 
 
 class Clock:
@@ -86,10 +89,16 @@ def _stepped(stores: Stores, shard: str, to: str, asker: str, approver: str) -> 
     _asked(stores, shard, to, asker, "it is time")
     asked = Machine(stores).load(shard).rollout.request
     assert asked is not None
-    Machine(stores).apply(shard, partial(
-        ladder.approve, request=ladder.request_id(shard, asked), who=approver, reason="looks good",
-        policy=policy_of(stores, SETTINGS.rollout),
-    ))  # fmt: skip
+    Machine(stores).apply(
+        shard,
+        partial(
+            ladder.approve,
+            request=ladder.request_id(shard, asked),
+            who=approver,
+            reason="looks good",
+            policy=policy_of(stores, SETTINGS.rollout),
+        ),
+    )
 
 
 def _validated(stores: Stores, clock: Clock, shard: str, night: int, *, bad: bool = False) -> None:
@@ -104,15 +113,29 @@ def _validated(stores: Stores, clock: Clock, shard: str, night: int, *, bad: boo
     seen = state.rollout.evidence
     again = 90 * (night % 4)
     counts = AuditCounts(
-        320, 9_600, 960_000, 0, 0, 10, dict(zip(STRATA, (200, 112, 8), strict=True)), again,
+        320,
+        9_600,
+        960_000,
+        0,
+        0,
+        10,
+        dict(zip(STRATA, (200, 112, 8), strict=True)),
+        again,
         Seen(f"seen {night}", seen.distinct_parts + 45, 4, seen.seen),
-    )  # fmt: skip
+    )
     if seen.basis != basis_of(state):
         counts = replace(counts, seen=Seen(f"seen {night}", 45, 4, seen.seen))
-    Machine(stores).apply(shard, partial(
-        ladder.record, key=key, counts=counts, policy=policy_of(stores, SETTINGS.rollout),
-        mismatch=f"1 mismatches in {run}" if bad else "", quarantine=["2"] if bad else [],
-    ))  # fmt: skip
+    Machine(stores).apply(
+        shard,
+        partial(
+            ladder.record,
+            key=key,
+            counts=counts,
+            policy=policy_of(stores, SETTINGS.rollout),
+            mismatch=f"1 mismatches in {run}" if bad else "",
+            quarantine=["2"] if bad else [],
+        ),
+    )
     after = Machine(stores).load(shard).rollout.evidence
     document: dict[str, Any] = {
         "shard": shard, "checked_parts": 320 + again, "audited_parts": 320 + again, "rows": 9_600,

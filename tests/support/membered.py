@@ -26,11 +26,20 @@ COLUMNS: Final = {
     "n": "uint64", "place": "record<lat: int32, at: string>", "day": "date", "short": "int16",
 }  # fmt: skip
 SPARK: Final = {
-    "id": "long", "name": "string", "few": "string", "tags": "array<string>",
-    "attrs": "map<string,bigint>", "doc": "string", "price": "decimal(12,2)", "x": "double",
-    "u": "string", "n": "decimal(20,0)", "place": "struct<lat:int,at:string>", "day": "date",
+    "id": "long",
+    "name": "string",
+    "few": "string",
+    "tags": "array<string>",
+    "attrs": "map<string,bigint>",
+    "doc": "string",
+    "price": "decimal(12,2)",
+    "x": "double",
+    "u": "string",
+    "n": "decimal(20,0)",
+    "place": "struct<lat:int,at:string>",
+    "day": "date",
     "short": "short",
-}  # fmt: skip
+}
 PLACES: Final = (
     "name", "tags", "attrs", "doc.id", "doc.user.n", "price", "x", "u", "n", "place.lat", "day",
     "short",
@@ -41,14 +50,16 @@ Row = dict[str, Any]  # values as readers see them
 
 def spec(**stats: Any) -> ShardSpec:
     """Return the declaration of the shard; parts of about 400 rows."""
-    return parse_spec({
-        "name": "shard",
-        "columns": [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()],
-        "key": ["id"],
-        "part_bytes": 1 << 20,
-        "row_group_bytes": 1 << 16,
-        "stats": {"budget_bytes": 1 << 16, **stats},
-    })  # fmt: skip
+    return parse_spec(
+        {
+            "name": "shard",
+            "columns": [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()],
+            "key": ["id"],
+            "part_bytes": 1 << 20,
+            "row_group_bytes": 1 << 16,
+            "stats": {"budget_bytes": 1 << 16, **stats},
+        }
+    )
 
 
 def rows(part: int, many: int, seed: int = 7) -> list[Row]:

@@ -36,7 +36,7 @@ JSON: Final = st.recursive(
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 def physical(column_type: ColumnType) -> st.SearchStrategy[Any]:

@@ -66,10 +66,14 @@ class World:
         state = Machine(self.stores).load(self.shard)
         relation = state.relation
         rows: Rows = Counter()
-        for batch in scan(self.stores, state, plan_read(self.stores, state, as_of=as_of),
-                          stored=True):  # fmt: skip
-            cells = [plain(batch.column(c.name)) for c in ordered(relation)
-                     if names is None or c.name in names]  # fmt: skip
+        for batch in scan(
+            self.stores, state, plan_read(self.stores, state, as_of=as_of), stored=True
+        ):
+            cells = [
+                plain(batch.column(c.name))
+                for c in ordered(relation)
+                if names is None or c.name in names
+            ]
             _count(rows, cells, batch.column("d").to_pylist())
         return kept(rows)
 

@@ -117,10 +117,16 @@ def append(
     table = updates_table(state, updates)
     description = Description(lower, upper, MIN_TIME)
     parts: list[WrittenPart] = write_parts(
-        stores.blob, keys.part_prefix(NAME), slices(table, 20), relation,
-        layout=layout, description=description, part_bytes=1024, row_group_bytes=1024,
+        stores.blob,
+        keys.part_prefix(NAME),
+        slices(table, 20),
+        relation,
+        layout=layout,
+        description=description,
+        part_bytes=1024,
+        row_group_bytes=1024,
         stats_spec=StatsSpec(budget_bytes=100_000),
-    )  # fmt: skip
+    )
     first = MIN_TIME if lower == 0 else lower
     batch = write_batch(stores.blob, NAME, parts, first, upper, MIN_TIME)
     Machine(stores).append(NAME, token=f"t{lower}", lower=lower, upper=upper, batch=batch)

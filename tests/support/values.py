@@ -55,17 +55,34 @@ DISCRETE: Final = frozenset(
      Kind.OID, Kind.MZ_TIMESTAMP, Kind.DATE}
 )  # fmt: skip
 BITS: Final = {  # integers: bits, and whether signed
-    Kind.INT16: (16, True), Kind.INT32: (32, True), Kind.INT64: (64, True), Kind.DATE: (32, True),
-    Kind.UINT8: (8, False), Kind.UINT16: (16, False), Kind.UINT32: (32, False),
-    Kind.UINT64: (64, False), Kind.OID: (32, False), Kind.MZ_TIMESTAMP: (64, False),
-    Kind.TIMESTAMP: (64, True), Kind.TIMESTAMPTZ: (64, True), Kind.DAY_TIME: (64, True),
+    Kind.INT16: (16, True),
+    Kind.INT32: (32, True),
+    Kind.INT64: (64, True),
+    Kind.DATE: (32, True),
+    Kind.UINT8: (8, False),
+    Kind.UINT16: (16, False),
+    Kind.UINT32: (32, False),
+    Kind.UINT64: (64, False),
+    Kind.OID: (32, False),
+    Kind.MZ_TIMESTAMP: (64, False),
+    Kind.TIMESTAMP: (64, True),
+    Kind.TIMESTAMPTZ: (64, True),
+    Kind.DAY_TIME: (64, True),
     Kind.YEAR_MONTH: (32, True),
-}  # fmt: skip
+}
 DAY_US: Final = 86_400_000_000
 MOMENTS: Final = (
-    0, -1, DAY_US - 1, DAY_US, -DAY_US, 999_999, -62_135_596_800_000_000,
-    -62_135_596_800_000_001, 253_402_300_799_999_999, 253_402_300_800_000_000,
-)  # fmt: skip
+    0,
+    -1,
+    DAY_US - 1,
+    DAY_US,
+    -DAY_US,
+    999_999,
+    -62_135_596_800_000_000,
+    -62_135_596_800_000_001,
+    253_402_300_799_999_999,
+    253_402_300_800_000_000,
+)
 LETTERS: Final = "\x00a é\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"
 JSON_TEXTS: Final = (
     "null", "true", "0", "1.5", '""', '"a"', "[]", "{}", "[1,2]", '{"a":1,"b":null}', '{"a":1}',
@@ -270,8 +287,9 @@ def _canonical_float(value: float) -> float:
 def _numbers() -> st.SearchStrategy[dict[str, Any]]:
     made = st.builds(
         lambda digits, exponent: f"{digits}E{exponent}",
-        st.integers(1 - 10**39, 10**39 - 1) | st.integers(-999, 999), st.integers(-45, 45),
-    )  # fmt: skip
+        st.integers(1 - 10**39, 10**39 - 1) | st.integers(-999, 999),
+        st.integers(-45, 45),
+    )
     return (st.sampled_from(NUMBERS) | made).map(number)
 
 
@@ -345,8 +363,13 @@ def _number_key(value: dict[str, Any]) -> Any:
 def _range(
     lower: Plain, upper: Plain, low_in: bool, high_in: bool, *, empty: bool = False
 ) -> Plain:
-    return {"lower": lower, "upper": upper, "lower_inclusive": low_in, "upper_inclusive": high_in,
-            "empty": empty}  # fmt: skip
+    return {
+        "lower": lower,
+        "upper": upper,
+        "lower_inclusive": low_in,
+        "upper_inclusive": high_in,
+        "empty": empty,
+    }
 
 
 def _build(cells: Sequence[Plain], wanted: pa.DataType) -> pa.Array:

@@ -16,11 +16,13 @@ KIB_MAX: Final = 150  # of a picture
 # Where this machine keeps things, and what pictures show instead; the longest path first.
 ELSEWHERE: Final = sorted(
     {
-        str(HIDDEN): "/srv/strata/.strata", str(PROJECT): "/srv/strata",
-        sys.base_prefix: "/usr", str(Path.home()): "/home/ann",
+        str(HIDDEN): "/srv/strata/.strata",
+        str(PROJECT): "/srv/strata",
+        sys.base_prefix: "/usr",
+        str(Path.home()): "/home/ann",
     }.items(),
     key=lambda pair: -len(pair[0]),
-)  # fmt: skip
+)
 MOVE: Final = """pairs => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
     for (let text = texts.nextNode(); text; text = texts.nextNode())

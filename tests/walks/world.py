@@ -79,9 +79,7 @@ def lay_out(place: Place) -> None:
 
 def open_airflow(place: Place) -> Instance:
     """Start Airflow with its schedules on, for people who log in."""
-    return start(
-        schedules=True, tell=print, home=place.home, config=place.config, people=PEOPLE
-    )  # fmt: skip
+    return start(schedules=True, tell=print, home=place.home, config=place.config, people=PEOPLE)
 
 
 def password(place: Place, name: str) -> str:

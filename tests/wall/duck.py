@@ -14,11 +14,20 @@ from tests.wall import sources
 from tests.wall.rows import Row
 
 TYPES: Final = {
-    Kind.BOOL: "BOOLEAN", Kind.INT16: "SMALLINT", Kind.INT32: "INTEGER", Kind.INT64: "BIGINT",
-    Kind.UINT8: "UTINYINT", Kind.UINT16: "USMALLINT", Kind.UINT32: "UINTEGER",
-    Kind.UINT64: "UBIGINT", Kind.FLOAT32: "FLOAT", Kind.FLOAT64: "DOUBLE", Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP", Kind.TIMESTAMPTZ: "TIMESTAMPTZ",
-}  # fmt: skip
+    Kind.BOOL: "BOOLEAN",
+    Kind.INT16: "SMALLINT",
+    Kind.INT32: "INTEGER",
+    Kind.INT64: "BIGINT",
+    Kind.UINT8: "UTINYINT",
+    Kind.UINT16: "USMALLINT",
+    Kind.UINT32: "UINTEGER",
+    Kind.UINT64: "UBIGINT",
+    Kind.FLOAT32: "FLOAT",
+    Kind.FLOAT64: "DOUBLE",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMPTZ",
+}
 CSV: Final = (
     "read_csv('{path}', columns = {{'id': 'BIGINT', 'v': 'VARCHAR'}}, header = true, delim = ',', "
     "quote = '\"', escape = '\"', nullstr = ['', 'NA'], allow_quoted_nulls = false, "

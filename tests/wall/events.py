@@ -13,17 +13,25 @@ DAY: Final = 86_400
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 Told = tuple[dict[str, Any] | None, bytes, bool]  # schema, JSON, promised
 MOMENTS: Final = {  # ticks a second
-    TIME + "Timestamp": 10**3, TIME + "MicroTimestamp": 10**6, TIME + "NanoTimestamp": 10**9,
+    TIME + "Timestamp": 10**3,
+    TIME + "MicroTimestamp": 10**6,
+    TIME + "NanoTimestamp": 10**9,
     KAFKA + "Timestamp": 10**3,
-}  # fmt: skip
+}
 CLOCKS: Final = {
-    TIME + "Time": 10**3, TIME + "MicroTime": 10**6, TIME + "NanoTime": 10**9,
+    TIME + "Time": 10**3,
+    TIME + "MicroTime": 10**6,
+    TIME + "NanoTime": 10**9,
     KAFKA + "Time": 10**3,
-}  # fmt: skip
+}
 SIMPLE: Final = {
-    Kind.BOOL: "boolean", Kind.INT16: "int16", Kind.INT32: "int32", Kind.INT64: "int64",
-    Kind.FLOAT32: "float", Kind.FLOAT64: "double",
-}  # fmt: skip
+    Kind.BOOL: "boolean",
+    Kind.INT16: "int16",
+    Kind.INT32: "int32",
+    Kind.INT64: "int64",
+    Kind.FLOAT32: "float",
+    Kind.FLOAT64: "double",
+}
 
 
 def plain(draw: Random, column_type: ColumnType) -> Told:
@@ -100,10 +108,13 @@ def _named(kind: str, name: str | None) -> dict[str, Any]:
 def as_base64(draw: Random, column_type: ColumnType) -> Told:
     """Return a number as Debezium's precise mode tells it."""
     unscaled = draw.choice(
-        (*(2**bits - draw.randint(-1, 2) for bits in leaves.BITS), 0,
-         *(10**power - draw.randint(-1, 1) for power in leaves.POWERS),
-         draw.randrange(10 ** draw.choice(leaves.LENGTHS)))
-    )  # fmt: skip
+        (
+            *(2**bits - draw.randint(-1, 2) for bits in leaves.BITS),
+            0,
+            *(10**power - draw.randint(-1, 1) for power in leaves.POWERS),
+            draw.randrange(10 ** draw.choice(leaves.LENGTHS)),
+        )
+    )
     unscaled *= draw.choice((1, -1))
     size = unscaled.bit_length() // 8 + 1 + draw.choice((0, 0, 0, 3))
     packed = base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
@@ -115,7 +126,8 @@ def as_base64(draw: Random, column_type: ColumnType) -> Told:
         parameters = {"scale": str(scale), "connect.decimal.precision": "38"}
         return (
             _named("bytes", KAFKA + "Decimal") | {"parameters": parameters},
-            f'"{packed}"'.encode(), packed != "",
-        )  # fmt: skip
+            f'"{packed}"'.encode(),
+            packed != "",
+        )
     value = f'{{"scale":{scale},"value":"{packed}"}}'.encode()
     return _named("struct", "io.debezium.data.VariableScaleDecimal"), value, packed != ""

@@ -115,9 +115,13 @@ def _range(draw: Random, column_type: ColumnType) -> Spelt:
 
 
 _NESTED: Final = {
-    Kind.LIST: _list, Kind.ARRAY: _array, Kind.INT2VECTOR: _array, Kind.MAP: _map,
-    Kind.RECORD: _record, Kind.RANGE: _range,
-}  # fmt: skip
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.INT2VECTOR: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.RANGE: _range,
+}
 
 
 def nested_text(draw: Random, column_type: ColumnType) -> Spelt:

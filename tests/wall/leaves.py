@@ -8,9 +8,18 @@ from typing import Final
 from strata.model.types import ColumnType, Kind
 
 INTEGERS: Final = frozenset(
-    {Kind.INT16, Kind.INT32, Kind.INT64, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64,
-     Kind.OID, Kind.MZ_TIMESTAMP}
-)  # fmt: skip
+    {
+        Kind.INT16,
+        Kind.INT32,
+        Kind.INT64,
+        Kind.UINT8,
+        Kind.UINT16,
+        Kind.UINT32,
+        Kind.UINT64,
+        Kind.OID,
+        Kind.MZ_TIMESTAMP,
+    }
+)
 BITS: Final = (7, 8, 15, 16, 24, 31, 32, 53, 63, 64, 96, 127, 128, 192, 256)
 POWERS: Final = (1, 2, 8, 9, 10, 17, 18, 19, 20, 27, 28, 29, 30, 36, 37, 38, 39, 40, 76, 77, 78)
 LENGTHS: Final = (1, 2, 3, 8, 9, 10, 16, 17, 18, 19, 28, 29, 37, 38, 39, 40, 76, 77, 78, 400)
@@ -227,9 +236,14 @@ def _spoilt(draw: Random, chosen: str) -> str:
     at = draw.randint(0, len(chosen))
     odd = draw.choice((" ", "_", "\x00", "-", "+", ".", "0", "e", "x", "٣", "\u00a0", "\n", "\t"))
     return draw.choice(
-        (chosen[:at] + odd + chosen[at:], chosen[:at] + chosen[at + 1 :], chosen[:at],
-         odd + chosen, chosen + odd)
-    )  # fmt: skip
+        (
+            chosen[:at] + odd + chosen[at:],
+            chosen[:at] + chosen[at + 1 :],
+            chosen[:at],
+            odd + chosen,
+            chosen + odd,
+        )
+    )
 
 
 _OF: Final[dict[Kind, Callable[[Random], str]]] = {
@@ -264,7 +278,7 @@ PROMISED: Final = {
     Kind.YEAR_MONTH: r"-?[0-9]+ mon|-1-2|1-11",
     Kind.ACLITEM: r"([1-9][0-9]*)?=a?r?/[1-9][0-9]*",
     Kind.MZ_ACLITEM: r"([us][1-9][0-9]*|p)?=[r]?/([us][1-9][0-9]*|p)",
-}  # fmt: skip
+}
 
 
 def promised(column_type: ColumnType, value: str | bytes) -> bool:

@@ -12,21 +12,33 @@ from tests.wall.rows import File, Row
 from tests.wall.sources import numbered, table_of
 
 FOREIGN: Final = (
-    pa.types.is_unsigned_integer, pa.types.is_decimal256, pa.types.is_time, pa.types.is_duration,
-    pa.types.is_date64, pa.types.is_large_string, pa.types.is_large_binary,
+    pa.types.is_unsigned_integer,
+    pa.types.is_decimal256,
+    pa.types.is_time,
+    pa.types.is_duration,
+    pa.types.is_date64,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
-)  # fmt: skip
+)
 AVRO: Final[dict[Any, Any]] = {
-    pa.bool_(): "boolean", pa.int8(): "int", pa.int16(): "int", pa.int32(): "int",
-    pa.int64(): "long", pa.float32(): "float", pa.float64(): "double", pa.string(): "string",
-    pa.binary(): "bytes", pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.bool_(): "boolean",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
     pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
     pa.time64("us"): {"type": "long", "logicalType": "time-micros"},
     pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
     pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
-}  # fmt: skip
+}
 NANOS: Final = 2**63 - 1
 
 

@@ -133,9 +133,13 @@ def fits_an_array(row: Row) -> bool:
 
 
 def typed_rows(
-    draw: Random, column_type: ColumnType, arrow_type: pa.DataType, count: int, ids: Ids,
+    draw: Random,
+    column_type: ColumnType,
+    arrow_type: pa.DataType,
+    count: int,
+    ids: Ids,
     shape: Callable[[Any, Any], Any] = lambda value, _: value,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Return rows whose cell is a value of an Arrow type, as `shape` has it."""
     found = []
     promised = typed.same_family(column_type, arrow_type)
@@ -221,12 +225,17 @@ def event_file(
 
 def _event(after: bytes, schema: Any, number: int, pad: bool) -> bytes:
     source = {
-        "connector": "postgresql", "name": PAD * 2 if pad else "s", "ts_ms": 5, "snapshot": "false",
-        "lsn": 10 + number, "sequence": f'["{9 + number}","{10 + number}"]',
-    }  # fmt: skip
+        "connector": "postgresql",
+        "name": PAD * 2 if pad else "s",
+        "ts_ms": 5,
+        "snapshot": "false",
+        "lsn": 10 + number,
+        "sequence": f'["{9 + number}","{10 + number}"]',
+    }
     event = b'{"before":null,"after":%s,"source":%s,"op":"c","ts_ms":7,"transaction":null}' % (
-        after, json.dumps(source).encode(),
-    )  # fmt: skip
+        after,
+        json.dumps(source).encode(),
+    )
     if schema is None:
         return event + b"\n"
     inner = [{"type": "int64", "optional": False, "field": "id"}, {**schema, "field": "v"}]

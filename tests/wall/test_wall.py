@@ -31,12 +31,14 @@ def test_a_hostile_value_is_stored_equal_or_rejected(
 
 VALUES_FOUND = [
     pytest.param(
-        fault, value, id=f"{fault.name}-{n}",
+        fault,
+        value,
+        id=f"{fault.name}-{n}",
         marks=[pytest.mark.xfail(strict=True, reason=OPEN)] if fault.open else [],
     )
     for fault in faults()
     for n, value in enumerate(fault.values)
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("fault", "value"), VALUES_FOUND)

@@ -16,20 +16,37 @@ from strata.model.types import ColumnType, Kind, parse_type
 from tests.wall import leaves
 
 LIMITS: Final = {
-    pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64, pa.uint8(): -8, pa.uint16(): -16,
-    pa.uint32(): -32, pa.uint64(): -64,
-}  # fmt: skip
+    pa.int8(): 8,
+    pa.int16(): 16,
+    pa.int32(): 32,
+    pa.int64(): 64,
+    pa.uint8(): -8,
+    pa.uint16(): -16,
+    pa.uint32(): -32,
+    pa.uint64(): -64,
+}
 WHOLE: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64())
 DECIMALS: Final = (
-    pa.decimal128(10, 2), pa.decimal128(38, 0), pa.decimal128(38, 10), pa.decimal128(38, 38),
-    pa.decimal256(76, 0), pa.decimal256(76, 38), pa.decimal128(5, 0), pa.decimal128(20, 2),
-)  # fmt: skip
+    pa.decimal128(10, 2),
+    pa.decimal128(38, 0),
+    pa.decimal128(38, 10),
+    pa.decimal128(38, 38),
+    pa.decimal256(76, 0),
+    pa.decimal256(76, 38),
+    pa.decimal128(5, 0),
+    pa.decimal128(20, 2),
+)
 FLOATS: Final = (pa.float32(), pa.float64(), pa.float64())
 TEXT: Final = (pa.string(), pa.large_string())
 MOMENTS: Final = (
-    pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("ns"), pa.timestamp("us", "UTC"),
-    pa.timestamp("ns", "UTC"), pa.timestamp("us", "Europe/Berlin"), pa.timestamp("ms", "UTC"),
-)  # fmt: skip
+    pa.timestamp("us"),
+    pa.timestamp("ms"),
+    pa.timestamp("ns"),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("ns", "UTC"),
+    pa.timestamp("us", "Europe/Berlin"),
+    pa.timestamp("ms", "UTC"),
+)
 CLOCKS: Final = (pa.time32("ms"), pa.time64("us"), pa.time64("ns"))
 BINARY: Final = (pa.binary(), pa.large_binary())
 SPAN: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
@@ -110,19 +127,28 @@ def same_family(column_type: ColumnType, arrow_type: pa.DataType) -> bool:
     """Tell whether the documents promise to take the values of an Arrow type that fit."""
     kind = column_type.kind
     if kind in leaves.INTEGERS:
-        return bool(pa.types.is_integer(arrow_type) or pa.types.is_decimal(arrow_type)
-                    or pa.types.is_float64(arrow_type))  # fmt: skip
+        return bool(
+            pa.types.is_integer(arrow_type)
+            or pa.types.is_decimal(arrow_type)
+            or pa.types.is_float64(arrow_type)
+        )
     if kind is Kind.NUMERIC:
         return bool(pa.types.is_integer(arrow_type) or pa.types.is_decimal(arrow_type))
     if kind in (Kind.FLOAT32, Kind.FLOAT64):
         return bool(pa.types.is_float64(arrow_type) and kind is Kind.FLOAT64)
     own = {
-        Kind.BOOL: pa.types.is_boolean, Kind.DATE: pa.types.is_date32, Kind.TIME: pa.types.is_time,
-        Kind.TIMESTAMP: pa.types.is_timestamp, Kind.TIMESTAMPTZ: pa.types.is_timestamp,
-        Kind.DAY_TIME: pa.types.is_duration, Kind.YEAR_MONTH: pa.types.is_int32,
-        Kind.BYTES: pa.types.is_binary, Kind.STRING: pa.types.is_string,
-        Kind.VARCHAR: pa.types.is_string, Kind.CHAR: pa.types.is_string,
-    }  # fmt: skip
+        Kind.BOOL: pa.types.is_boolean,
+        Kind.DATE: pa.types.is_date32,
+        Kind.TIME: pa.types.is_time,
+        Kind.TIMESTAMP: pa.types.is_timestamp,
+        Kind.TIMESTAMPTZ: pa.types.is_timestamp,
+        Kind.DAY_TIME: pa.types.is_duration,
+        Kind.YEAR_MONTH: pa.types.is_int32,
+        Kind.BYTES: pa.types.is_binary,
+        Kind.STRING: pa.types.is_string,
+        Kind.VARCHAR: pa.types.is_string,
+        Kind.CHAR: pa.types.is_string,
+    }
     return kind in own and bool(own[kind](arrow_type))
 
 
@@ -156,8 +182,9 @@ def _integer(draw: Random, arrow_type: pa.DataType, _: ColumnType) -> int:
 
 
 def _decimal(draw: Random, arrow_type: pa.DataType, _: ColumnType) -> Decimal:
-    digits = draw.choice((1, arrow_type.precision, arrow_type.precision - 1,
-                          draw.randint(1, arrow_type.precision)))  # fmt: skip
+    digits = draw.choice(
+        (1, arrow_type.precision, arrow_type.precision - 1, draw.randint(1, arrow_type.precision))
+    )
     number = draw.choice((10**digits - 1, 10 ** (digits - 1), draw.randrange(10**digits), 0))
     if draw.random() < 0.3:  # few digits behind the point
         number = number // 10**arrow_type.scale * 10**arrow_type.scale
@@ -198,9 +225,18 @@ def _moment(draw: Random, arrow_type: pa.DataType, _: ColumnType) -> int:
 
 def _date(draw: Random, arrow_type: pa.DataType, _: ColumnType) -> int:
     days = draw.choice(
-        (0, -1, FIRST // DAY, FIRST // DAY - 1, LAST // DAY, LAST // DAY + 1, 2**31 - 1, -(2**31),
-         draw.randint(FIRST // DAY, LAST // DAY))
-    )  # fmt: skip
+        (
+            0,
+            -1,
+            FIRST // DAY,
+            FIRST // DAY - 1,
+            LAST // DAY,
+            LAST // DAY + 1,
+            2**31 - 1,
+            -(2**31),
+            draw.randint(FIRST // DAY, LAST // DAY),
+        )
+    )
     return days * DAY * 1000 if arrow_type == pa.date64() else days
 
 
@@ -261,11 +297,17 @@ def _part(draw: Random, field: pa.Field) -> Any:
 
 
 _FAMILIES: Final[tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...]] = (
-    (lambda t: t in TEXT, _text), (lambda t: t in LIMITS, _integer),
-    (pa.types.is_decimal, _decimal), (pa.types.is_floating, _float),
+    (lambda t: t in TEXT, _text),
+    (lambda t: t in LIMITS, _integer),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_floating, _float),
     (pa.types.is_boolean, lambda draw, *_: draw.random() < 0.5),
-    (pa.types.is_timestamp, _moment), (pa.types.is_date, _date), (pa.types.is_time, _clock),
+    (pa.types.is_timestamp, _moment),
+    (pa.types.is_date, _date),
+    (pa.types.is_time, _clock),
     (pa.types.is_duration, _duration),
     (lambda t: t in BINARY or pa.types.is_fixed_size_binary(t), _binary),
-    (pa.types.is_list, _list), (pa.types.is_map, _map), (pa.types.is_struct, _struct),
-)  # fmt: skip
+    (pa.types.is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+)

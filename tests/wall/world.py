@@ -34,9 +34,14 @@ class World:
     """One shard with the columns id and v (and n, if `extra` names its type)."""
 
     def __init__(
-        self, root: Path, column_type: ColumnType, source: dict[str, Any], *, key: str = "id",
+        self,
+        root: Path,
+        column_type: ColumnType,
+        source: dict[str, Any],
+        *,
+        key: str = "id",
         extra: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         name = f"wall-{next(NUMBERS)}"
         store = StoreSettings(f"memory://{name}", f"memory://{name}", str(root))
         self.root, self.type, self.settings = root, column_type, Settings(store)
@@ -48,9 +53,11 @@ class World:
         ]
         columns += [{"name": "n", "type": extra}] if extra else []
         spec: dict[str, Any] = {
-            "name": "s", "columns": columns, "key": [key],
+            "name": "s",
+            "columns": columns,
+            "key": [key],
             "source": {"paths": ["in/"], "max_rejected": 1.0, **source},
-        }  # fmt: skip
+        }
         if source.get("envelope") == "debezium":
             spec["time"] = {"from": "source"}
         self.machine.create(parse_spec(spec))

@@ -210,13 +210,17 @@ _WEEKDAYS: Final = {
     name: day
     for day, names in enumerate(
         (
-            ("MO", "MON", "MONDAY"), ("TU", "TUE", "TUESDAY"), ("WE", "WED", "WEDNESDAY"),
-            ("TH", "THU", "THURSDAY"), ("FR", "FRI", "FRIDAY"), ("SA", "SAT", "SATURDAY"),
+            ("MO", "MON", "MONDAY"),
+            ("TU", "TUE", "TUESDAY"),
+            ("WE", "WED", "WEDNESDAY"),
+            ("TH", "THU", "THURSDAY"),
+            ("FR", "FRI", "FRIDAY"),
+            ("SA", "SAT", "SATURDAY"),
             ("SU", "SUN", "SUNDAY"),
         )
     )
     for name in names
-}  # fmt: skip
+}
 
 
 def _next_day(call: Call, args: Sequence[Spec], context: Context) -> Spec:

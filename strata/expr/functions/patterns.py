@@ -19,14 +19,22 @@ from strata.expr.spec import Bounds, Flags
 
 # NumPy's text of a moment is "YYYY-MM-DDTHH:MM:SS.ffffff": where each field stands in it.
 _PLACES: Final = {
-    "yyyy": (0, 4), "MM": (5, 7), "dd": (8, 10), "HH": (11, 13), "mm": (14, 16), "ss": (17, 19),
+    "yyyy": (0, 4),
+    "MM": (5, 7),
+    "dd": (8, 10),
+    "HH": (11, 13),
+    "mm": (14, 16),
+    "ss": (17, 19),
     **{"S" * n: (20, 20 + n) for n in range(1, 7)},
-}  # fmt: skip
+}
 _ORDER: Final = ("yyyy", "MM", "dd", "HH", "mm", "ss", "S")
 _TOKEN: Final = re.compile(r"([A-Za-z])\1*|'([^']+)'|([-/:. ,_])")
 _FRAME_US: Final = {
-    "HH": DAY_US, "mm": 3600 * SECOND_US, "ss": 60 * SECOND_US, "S": SECOND_US,
-}  # fmt: skip
+    "HH": DAY_US,
+    "mm": 3600 * SECOND_US,
+    "ss": 60 * SECOND_US,
+    "S": SECOND_US,
+}
 
 # Years 1 to 9999: before and after them a year has a sign or an era.
 FIRST_US: Final = -719_162 * DAY_US
@@ -64,8 +72,13 @@ def parse_pattern(text: str) -> Pattern | None:
             return None
         if token[1]:
             start, end = _PLACES[token[0]]
-            fields.append((token[0][:1] if token[0][0] == "S" else token[0], len(columns),
-                           len(columns) + end - start))  # fmt: skip
+            fields.append(
+                (
+                    token[0][:1] if token[0][0] == "S" else token[0],
+                    len(columns),
+                    len(columns) + end - start,
+                )
+            )
             template, columns = template + b"0" * (end - start), [*columns, *range(start, end)]
         else:
             literal = (token[2] or token[3]).encode()

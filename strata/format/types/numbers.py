@@ -96,8 +96,14 @@ def _store_numeric(array: pa.StructArray, _: ColumnType) -> pa.StructArray:
 
 ROWS: Final = (
     scalar(
-        Kind.BOOL, pa.bool_(), "boolean", ("other", 1), layout=Layout(Form.BOOL),
-        order="false, true", json=from_json.boolean, quoted=False,
+        Kind.BOOL,
+        pa.bool_(),
+        "boolean",
+        ("other", 1),
+        layout=Layout(Form.BOOL),
+        order="false, true",
+        json=from_json.boolean,
+        quoted=False,
     ),
     _signed(Kind.INT16, pa.int16(), "smallint", 2),
     _signed(Kind.INT32, pa.int32(), "int", 3),
@@ -121,12 +127,16 @@ ROWS: Final = (
         json=lambda value, _: from_json.decimal(value),
         examples=("numeric(10,2)", "numeric"),
     ),
-)  # fmt: skip
+)
 UNBOUNDED: Final = scalar(  # a numeric without a precision
-    Kind.NUMERIC, UNBOUNDED_NUMERIC, "struct<approx: double, text: string>", ("numeric", 24),
-    layout=Layout(Form.NUMERIC), order=_NUMERIC_ORDER,
+    Kind.NUMERIC,
+    UNBOUNDED_NUMERIC,
+    "struct<approx: double, text: string>",
+    ("numeric", 24),
+    layout=Layout(Form.NUMERIC),
+    order=_NUMERIC_ORDER,
     json=lambda value: {"approx": None, "text": str(from_json.decimal(value))},
     view=TypeView(NUMBER, _show_numeric, _store_numeric),
     spelling=lambda array, _: numeric(pack(unpack(array.flatten()[1]), valid_mask(array))),
     parts=lambda _: (Field("approx", ColumnType(Kind.FLOAT64)),),  # packed bytes have no order
-)  # fmt: skip
+)

@@ -114,11 +114,19 @@ def _right(
 
 ROWS: Final = (
     _right(
-        Kind.ACLITEM, ACL, "bigint", ("acl_item", 33), role=from_json.integer,
+        Kind.ACLITEM,
+        ACL,
+        "bigint",
+        ("acl_item", 33),
+        role=from_json.integer,
         view=record_view(ACL, _seen(pa.int64())),
     ),
     _right(
-        Kind.MZ_ACLITEM, MZ_ACL, "string", ("mz_acl_item", 32), role=from_json.text,
+        Kind.MZ_ACLITEM,
+        MZ_ACL,
+        "string",
+        ("mz_acl_item", 32),
+        role=from_json.text,
         view=TypeView(_seen(pa.string()), _show_mz_acl, _store_mz_acl),
     ),
-)  # fmt: skip
+)

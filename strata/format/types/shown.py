@@ -53,8 +53,10 @@ def as_unsigned(array: pa.Array, wanted: pa.DataType, column_type: ColumnType) -
         value = next(v for v in array.to_pylist() if v is not None and not 0 <= int(v) <= top)
         raise InvalidRequest(
             "a number is out of the type's range",
-            type=str(column_type), value=str(value), cure=f"0 to {top}",
-        ) from None  # fmt: skip
+            type=str(column_type),
+            value=str(value),
+            cure=f"0 to {top}",
+        ) from None
     return values
 
 
@@ -67,9 +69,11 @@ def children(array: pa.StructArray, column_type: ColumnType) -> list[pa.Array]:
     for child, field in zip(found, array.type, strict=True):
         if child.null_count != array.null_count:
             raise InvalidRequest(
-                "a part of a value is missing", type=str(column_type), part=field.name,
+                "a part of a value is missing",
+                type=str(column_type),
+                part=field.name,
                 cure="give all of its parts, or null",
-            )  # fmt: skip
+            )
     return found
 
 

@@ -38,9 +38,14 @@ NEGATIVE: Final = 0x80
 INFINITY: Final = 0x40
 NAN: Final = 0x20
 PACKED: Final = np.dtype(
-    [("digits", "<u4"), ("exponent", "<i4"), ("units", "<u2", UNITS), ("flags", "u1"),
-     ("zeros", "u1", 5)]
-)  # fmt: skip
+    [
+        ("digits", "<u4"),
+        ("exponent", "<i4"),
+        ("units", "<u2", UNITS),
+        ("flags", "u1"),
+        ("zeros", "u1", 5),
+    ]
+)
 EXPONENTS: Final = range(-(2**31), 2**31)
 POWERS: Final = np.array([1, 10, 100], np.uint16)
 TEXT: Final = (

@@ -105,9 +105,15 @@ class _Stream:
         if mask.all():
             return self
         return _Stream(
-            self.rows, self.order[mask], self.group[mask], self.op[mask], self.time[mask],
-            self.at[mask], self.commit[mask], self.lsn[mask],
-        )  # fmt: skip
+            self.rows,
+            self.order[mask],
+            self.group[mask],
+            self.op[mask],
+            self.time[mask],
+            self.at[mask],
+            self.commit[mask],
+            self.lsn[mask],
+        )
 
     def softened(self, course: Course) -> "_Stream":
         """Let changes that a snapshot may already contain apply to any existing row."""
@@ -179,18 +185,26 @@ def _stream(
         group = group[row]
         op = np.r_[op, np.full(len(first) * len(removals), REMOVE, np.uint8)]
         added = {
-            T: [r.time for r in removals], AT: [r.at for r in removals],
-            COMMIT: [r.commit for r in removals], LSN: [r.lsn for r in removals],
-        }  # fmt: skip
+            T: [r.time for r in removals],
+            AT: [r.at for r in removals],
+            COMMIT: [r.commit for r in removals],
+            LSN: [r.lsn for r in removals],
+        }
         for name, values in added.items():
             more = np.repeat(np.array(values, np.int64), len(first))
             columns[name] = np.r_[columns[name], more]
     # Rows that a snapshot replaces go before its first row, which has the same place.
     order = np.lexsort((op != REMOVE, columns[AT], group))
     found = _Stream(
-        rows, row[order], group[order], op[order], columns[T][order], columns[AT][order],
-        columns[COMMIT][order], columns[LSN][order],
-    )  # fmt: skip
+        rows,
+        row[order],
+        group[order],
+        op[order],
+        columns[T][order],
+        columns[AT][order],
+        columns[COMMIT][order],
+        columns[LSN][order],
+    )
     return found if not course.starts else replace(found, time=_lifted(found, course))
 
 
@@ -213,10 +227,13 @@ def _as_changes(old: pa.Table, relation: Relation, schema: pa.Schema) -> pa.Tabl
         raise _not_keyed(old.filter(pc.is_in(keys, value_set=twice)), relation)
     arrays = [old[child(c.id)] for c in relation.columns]
     arrays += [
-        pa.array(np.full(count, MIN_TIME)), pa.array(np.full(count, OLD, np.uint8)),
-        pa.array(np.full(count, -1)), keys,
-        pa.array(np.full(count, UNKNOWN)), pa.array(np.full(count, UNKNOWN)),
-    ]  # fmt: skip
+        pa.array(np.full(count, MIN_TIME)),
+        pa.array(np.full(count, OLD, np.uint8)),
+        pa.array(np.full(count, -1)),
+        keys,
+        pa.array(np.full(count, UNKNOWN)),
+        pa.array(np.full(count, UNKNOWN)),
+    ]
     rest = len(schema) - len(arrays)
     arrays += [pa.array(np.zeros(count, bool))] * rest
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -226,9 +243,10 @@ def _not_keyed(rows: pa.Table, relation: Relation) -> InvalidRequest:
     first = rows.slice(0, 1).to_pylist()[0]
     return InvalidRequest(
         "the shard does not hold this key exactly once, so nothing can replace it",
-        **{c.name: first[child(c.id)] for c in relation.key_columns}, diff=first[D],
+        **{c.name: first[child(c.id)] for c in relation.key_columns},
+        diff=first[D],
         cure="retract what is doubled with an envelope diff, then ingest the changes",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -248,9 +266,13 @@ class _Kept:
         begins = np.r_[True, group[1:] != group[:-1]][: len(group)]
         first = np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))
         return _Kept(
-            stream, stream.order[mask], stream.op[mask], stream.time[mask],
-            stream.lsn[mask], first,
-        )  # fmt: skip
+            stream,
+            stream.order[mask],
+            stream.op[mask],
+            stream.time[mask],
+            stream.lsn[mask],
+            first,
+        )
 
     def contradictions(self, *, skipping: bool) -> Bools:
         """Return which changes contradict; `skipping`: those leave the existing row unchanged."""

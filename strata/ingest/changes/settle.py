@@ -45,8 +45,9 @@ class Settler:
         if state.relation != self.committer.state.relation:
             raise Conflict(
                 "the columns changed while files were read, nothing was committed",
-                shard=state.name, cure="run again",
-            )  # fmt: skip
+                shard=state.name,
+                cure="run again",
+            )
         state = replace(state, spec=self.spec or state.spec)
         results = list(found)
         staged = [one for result in found for one in result.staged]
@@ -96,17 +97,24 @@ def check_verified(
         return
     first = found[0]
     stop = Trip(
-        0 if machine is None else machine.stores.clock(), step.token or "", first.file, first.line,
-        first.column, first.source, first.stored,
-    )  # fmt: skip
+        0 if machine is None else machine.stores.clock(),
+        step.token or "",
+        first.file,
+        first.line,
+        first.column,
+        first.source,
+        first.stored,
+    )
     if machine is not None:
         machine.apply(state.name, partial(trip, found=stop))
     raise Corrupt(
         "a value would have been stored as another one, nothing was committed",
-        shard=state.name, **stop.place(), differences=len(found),
+        shard=state.name,
+        **stop.place(),
+        differences=len(found),
         cure="find out which value is right; nothing more is ingested until strata source release "
         f"{state.name}",
-    )  # fmt: skip
+    )
 
 
 def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:
@@ -123,6 +131,9 @@ def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -
         stored = [key for result in results for key in result.quarantine]
         raise InvalidRequest(
             "too many rows are unreadable, nothing was committed",
-            **details(first), rejected=rejected, rows=rows, quarantine=stored,
+            **details(first),
+            rejected=rejected,
+            rows=rows,
+            quarantine=stored,
             cure="correct the files, or raise source.max_rejected",
-        )  # fmt: skip
+        )

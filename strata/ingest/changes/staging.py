@@ -90,8 +90,10 @@ def staged_rows(store: Blob, shard: str, staged: Staged, piece: Slice) -> pa.Tab
     if any(map(ne, map(keys.content_hash, chunks), staged.digests[chosen.start : chosen.stop])):
         raise Corrupt(
             "changes that were put aside are damaged: their bytes are not those that were written",
-            shard=shard, key=staged.key, cure="run the ingest again: it reads the files anew",
-        )  # fmt: skip
+            shard=shard,
+            key=staged.key,
+            cure="run the ingest again: it reads the files anew",
+        )
     tables = [pa.ipc.open_stream(chunk).read_all() for chunk in chunks]
     return _inside(pa.concat_tables(tables), piece)
 

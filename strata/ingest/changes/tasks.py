@@ -264,10 +264,11 @@ def _check_columns(raw: RawFile, task: IngestTask) -> None:
             "the source table has a column that the shard does not declare"
             if new
             else "the source table lacks a column that the shard declares",
-            file=raw.file, column=(new or gone)[0],
+            file=raw.file,
+            column=(new or gone)[0],
             cure=f"strata schema {'add' if new else 'drop'}, then run again; or declare "
             "source.schema_changes: report (what is not declared is left out, what lacks is null)",
-        )  # fmt: skip
+        )
 
 
 def _mark(raw: RawFile, task: IngestTask) -> list[WantedColumn]:
@@ -310,17 +311,22 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     else:
         old = rows_of_keys(stores, state, changes[KEY].combine_chunks())
     found = resolve(
-        changes, old.rows, state.relation,
-        truncations=truncations, course=work.course, leave_out=policy == "quarantine",
-    )  # fmt: skip
+        changes,
+        old.rows,
+        state.relation,
+        truncations=truncations,
+        course=work.course,
+        leave_out=policy == "quarantine",
+    )
     wrong = found.wrong.num_rows
     first = _wrong(found.wrong.slice(0, 1), task) if wrong else []
     if wrong and policy == "fail":
         raise InvalidRequest(
             "a change contradicts the shard, nothing was committed",
-            **details(first[0]), rows=wrong,
+            **details(first[0]),
+            rows=wrong,
             cure="correct the stream, or declare source.contradictions: quarantine or count",
-        )  # fmt: skip
+        )
     aside = _wrong(found.wrong, task) if policy == "quarantine" else []
     run = write_run(stores.blob, task, [found.updates])
     return TaskResult(

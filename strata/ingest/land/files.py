@@ -31,8 +31,13 @@ __all__ = [
 ]  # fmt: skip
 
 PACKINGS: Final = {
-    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4",
-}  # fmt: skip
+    ".gz": "gzip",
+    ".gzip": "gzip",
+    ".bz2": "bz2",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+    ".lz4": "lz4",
+}
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
 CHUNK_BYTES: Final = 1 << 20
@@ -134,9 +139,11 @@ def read_text(file: SourceFile) -> bytes:
     if data.startswith(WIDE_BOMS) or _is_wide(data[:4]):
         raise InvalidRequest(
             "the file is not UTF-8: it begins as UTF-16 or UTF-32 does",
-            file=file.name, line=1, value=data[:16].decode(errors="backslashreplace"),
+            file=file.name,
+            line=1,
+            value=data[:16].decode(errors="backslashreplace"),
             cure="convert it, for example by iconv -f UTF-16 -t UTF-8",
-        )  # fmt: skip
+        )
     return data.removeprefix(BOM)
 
 
@@ -168,8 +175,10 @@ def unpacked(file: SourceFile) -> Iterator["Reading"]:
     except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
         raise InvalidRequest(
             "the source file cannot be read",
-            file=file.name, reason=str(error), cure="check that it is whole and its suffix is true",
-        ) from error  # fmt: skip
+            file=file.name,
+            reason=str(error),
+            cure="check that it is whole and its suffix is true",
+        ) from error
 
 
 class Reading(Protocol):
@@ -191,8 +200,10 @@ def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFi
     if files is None:
         raise InvalidRequest(
             "a declared source folder is missing",
-            path=declared, root=root, cure="create it, or correct source.paths",
-        )  # fmt: skip
+            path=declared,
+            root=root,
+            cure="create it, or correct source.paths",
+        )
     for relative, file in files:
         if pattern is None:
             time_ms = path_time(relative)

@@ -97,9 +97,11 @@ class Folder:
                 return list(entries)
         except OSError as error:
             raise InvalidRequest(
-                "a source folder cannot be read", folder=shown_name(self._name(folder)),
-                reason=error.strerror, cure="give the ingest the right to read it, or move it away",
-            ) from error  # fmt: skip
+                "a source folder cannot be read",
+                folder=shown_name(self._name(folder)),
+                reason=error.strerror,
+                cure="give the ingest the right to read it, or move it away",
+            ) from error
 
     def _true(self, path: str | Path) -> str:
         """Return a path without links."""
@@ -108,9 +110,10 @@ class Folder:
         except OSError as error:
             raise InvalidRequest(
                 "a path below the landing root leads nowhere",
-                file=shown_name(self._name(str(path))), reason=error.strerror,
+                file=shown_name(self._name(str(path))),
+                reason=error.strerror,
                 cure="remove the link, or bring back what it leads to",
-            ) from error  # fmt: skip
+            ) from error
 
     def _stat(self, path: str) -> os.stat_result:
         try:
@@ -125,9 +128,10 @@ class Folder:
             return
         raise InvalidRequest(
             "a link leads out of the landing folder",
-            file=shown_name(self._name(str(path))), leads_to=shown_name(absolute),
+            file=shown_name(self._name(str(path))),
+            leads_to=shown_name(absolute),
             cure=f"put the file itself there, name it with --from, or set {LINKS}",
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _inside(path: str, allowed: Sequence[str]) -> bool:
@@ -142,8 +146,9 @@ class Folder:
         if not stat.S_ISREG(seen.st_mode):
             raise InvalidRequest(
                 "this is no file: a pipe, a socket or a device",
-                file=name, cure="move it out of the source folder",
-            )  # fmt: skip
+                file=name,
+                cure="move it out of the source folder",
+            )
         return SourceFile(path, name, seen.st_size, changed_ns=seen.st_ctime_ns)
 
     def _name(self, path: str) -> str:
@@ -159,8 +164,9 @@ def check_file_name(name: str) -> None:
         return
     raise InvalidRequest(
         "the name of a source file holds a character that cannot be shown",
-        file=shown_name(name), cure="rename it: UTF-8 without control characters",
-    )  # fmt: skip
+        file=shown_name(name),
+        cure="rename it: UTF-8 without control characters",
+    )
 
 
 def shown_name(name: str) -> str:
@@ -231,5 +237,6 @@ def _lies_at(number: int, path: str) -> bool:
 def _swapped(file: SourceFile) -> InvalidRequest:
     return InvalidRequest(
         "the path of a source file leads elsewhere than when it was found",
-        file=file.name, cure="somebody put a link or a pipe in its place: look who, then run again",
-    )  # fmt: skip
+        file=file.name,
+        cure="somebody put a link or a pipe in its place: look who, then run again",
+    )

@@ -55,8 +55,9 @@ def local_root(root: str) -> Path:
     if has_scheme and scheme != "file":
         raise InvalidRequest(
             "no landing root has such an address",
-            root=root, cure="file:///folder, /folder or s3://bucket/prefix",
-        )  # fmt: skip
+            root=root,
+            cure="file:///folder, /folder or s3://bucket/prefix",
+        )
     return Path(rest if has_scheme else root).expanduser().resolve()
 
 
@@ -86,9 +87,12 @@ class _Prefix:
 
     def _file(self, found: ListedObject) -> SourceFile:
         return SourceFile(
-            self._bucket.url(found.key), f"{self._shown}{found.key}", found.size_bytes,
-            changed_ns=found.changed_ns, version=found.version,
-        )  # fmt: skip
+            self._bucket.url(found.key),
+            f"{self._shown}{found.key}",
+            found.size_bytes,
+            changed_ns=found.changed_ns,
+            version=found.version,
+        )
 
 
 def open_file(file: SourceFile) -> pa.NativeFile:
@@ -115,9 +119,12 @@ def check_unchanged(file: SourceFile) -> None:
     if seen != (file.size_bytes, file.changed_ns):
         raise Unavailable(
             "a source file changed while it was read, nothing was committed",
-            certain=True, file=file.name, size_bytes=file.size_bytes, size_now=seen[0],
+            certain=True,
+            file=file.name,
+            size_bytes=file.size_bytes,
+            size_now=seen[0],
             cure="run again when it is whole; put files down under a name that begins with _",
-        )  # fmt: skip
+        )
 
 
 def _seen(file: SourceFile) -> tuple[int, int]:

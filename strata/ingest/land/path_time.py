@@ -64,9 +64,10 @@ def path_time(relative: str) -> int | None:
             if apart and _is_date(named):
                 raise InvalidRequest(
                     "what follows the date in a path stands like an hour, and is none",
-                    path=relative, value=match[0],
-                    cure="say where the time stands: source.paths: [\"FOLDER/%Y-%m-%d/*/*\"]",
-                )  # fmt: skip
+                    path=relative,
+                    value=match[0],
+                    cure='say where the time stands: source.paths: ["FOLDER/%Y-%m-%d/*/*"]',
+                )
     return None
 
 
@@ -96,8 +97,10 @@ def _pattern_token(token: str, declared: str, number: int) -> str:
     if token not in DIRECTIVES:
         raise InvalidRequest(
             "unknown directive in a source path",
-            path=declared, directive=token, cure=f"one of {' '.join(DIRECTIVES)}",
-        )  # fmt: skip
+            path=declared,
+            directive=token,
+            cure=f"one of {' '.join(DIRECTIVES)}",
+        )
     return DIRECTIVES[token]
 
 
@@ -121,9 +124,13 @@ def milliseconds(named: Mapping[str, str | None]) -> int | None:
     hour = fields.get("hour", fields.get("hours", 0))
     try:
         moment = datetime(
-            fields["year"], fields.get("month", 1), fields.get("day", 1),
-            hour, fields.get("minute", 0), tzinfo=UTC,
-        )  # fmt: skip
+            fields["year"],
+            fields.get("month", 1),
+            fields.get("day", 1),
+            hour,
+            fields.get("minute", 0),
+            tzinfo=UTC,
+        )
     except ValueError:  # a number that only looks like a date
         return None
     return int(moment.timestamp()) * 1000

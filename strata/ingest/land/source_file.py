@@ -49,16 +49,30 @@ class SourceFile:
     def of_time(self, time_ms: int) -> "SourceFile":
         """Return the file with its time; like `replace`, but several times as fast."""
         return SourceFile(
-            self.path, self.name, self.size_bytes, time_ms, self.changed_ns, self.version,
-            self.piece, self.number, self.dialect,
-        )  # fmt: skip
+            self.path,
+            self.name,
+            self.size_bytes,
+            time_ms,
+            self.changed_ns,
+            self.version,
+            self.piece,
+            self.number,
+            self.dialect,
+        )
 
     def numbered(self, number: int) -> "SourceFile":
         """Return the file with its number in the batch; likewise."""
         return SourceFile(
-            self.path, self.name, self.size_bytes, self.time_ms, self.changed_ns, self.version,
-            self.piece, number, self.dialect,
-        )  # fmt: skip
+            self.path,
+            self.name,
+            self.size_bytes,
+            self.time_ms,
+            self.changed_ns,
+            self.version,
+            self.piece,
+            number,
+            self.dialect,
+        )
 
     @property
     def before(self) -> int:

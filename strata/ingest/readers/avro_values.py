@@ -31,19 +31,28 @@ HEADER: Final[dict[str, Any]] = {
     ],
 }
 PLAIN: Final[dict[str, pa.DataType]] = {
-    "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),
-    "float": pa.float32(), "double": pa.float64(), "bytes": pa.binary(), "string": pa.string(),
-    "enum": pa.string(), "fixed": pa.binary(),
-}  # fmt: skip
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+}
 LOGICAL: Final[dict[str, pa.DataType]] = {
-    "date": pa.date32(), "time-millis": pa.time32("ms"), "time-micros": pa.time64("us"),
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
     **{
         f"{local}timestamp-{name}": pa.timestamp(unit, None if local else "UTC")
         for local in ("", "local-")
         for name, unit in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))
     },
     "uuid": pa.string(),
-}  # fmt: skip
+}
 
 
 def without_logical(data: bytes) -> bytes:

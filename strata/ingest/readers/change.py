@@ -52,9 +52,13 @@ def changes_schema(relation: Relation, same: Sequence[int] = ()) -> pa.Schema:
     """
     columns = [updates_schema(relation).field(child(c.id)) for c in relation.columns]
     own = [
-        pa.field(T, pa.int64()), pa.field(OP, pa.uint8()), pa.field(AT, pa.int64()),
-        pa.field(KEY, pa.binary()), pa.field(COMMIT, pa.int64()), pa.field(LSN, pa.int64()),
-    ]  # fmt: skip
+        pa.field(T, pa.int64()),
+        pa.field(OP, pa.uint8()),
+        pa.field(AT, pa.int64()),
+        pa.field(KEY, pa.binary()),
+        pa.field(COMMIT, pa.int64()),
+        pa.field(LSN, pa.int64()),
+    ]
     return pa.schema([*columns, *own, *(pa.field(f"{SAME}{i}", pa.bool_()) for i in same)])
 
 

@@ -28,9 +28,7 @@ class SourceColumns:
         optional = [column.name for column in relation.columns if column.default is not None]
         if source.envelope == "upsert" and source.deleted_column:
             optional.append(source.deleted_column)
-        return SourceColumns(
-            relation, source, tuple(source_names(spec, relation)), tuple(optional)
-        )  # fmt: skip
+        return SourceColumns(relation, source, tuple(source_names(spec, relation)), tuple(optional))
 
     @property
     def types(self) -> Mapping[str, ColumnType]:

@@ -181,9 +181,11 @@ def _places(events: Sequence[Event]) -> Places | None:
     unknown = (UNKNOWN, UNKNOWN, 0, False)
     commit, lsn, snapshot, ends = zip(*(event.place or unknown for event in events), strict=True)
     return Places(
-        np.array(commit, np.int64), np.array(lsn, np.int64), np.array(snapshot, np.int64),
+        np.array(commit, np.int64),
+        np.array(lsn, np.int64),
+        np.array(snapshot, np.int64),
         np.array(ends, bool),
-    )  # fmt: skip
+    )
 
 
 def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:

@@ -35,12 +35,18 @@ SOURCE: Final = {
     **dict.fromkeys(("ts_ms", "ts_us", "ts_ns", "txId", "lsn", "xmin", "origin_lsn"), pa.int64()),
 }
 TRANSACTION: Final = {
-    "id": pa.string(), "total_order": pa.int64(), "data_collection_order": pa.int64(),
-}  # fmt: skip
+    "id": pa.string(),
+    "total_order": pa.int64(),
+    "data_collection_order": pa.int64(),
+}
 EVENT: Final = {
-    "source": pa.struct([*SOURCE.items()]), "transaction": pa.struct([*TRANSACTION.items()]),
-    "op": pa.string(), "ts_ms": pa.int64(), "ts_us": pa.int64(), "ts_ns": pa.int64(),
-}  # fmt: skip
+    "source": pa.struct([*SOURCE.items()]),
+    "transaction": pa.struct([*TRANSACTION.items()]),
+    "op": pa.string(),
+    "ts_ms": pa.int64(),
+    "ts_us": pa.int64(),
+    "ts_ns": pa.int64(),
+}
 # Kinds that Debezium encodes as numbers, and kinds whose text is converted one by one.
 NUMBERS: Final = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64(), Kind.TIME: pa.int64()}
 SINGLY: Final = (Kind.TIME, Kind.INTERVAL, Kind.JSONB, Kind.BYTES, Kind.NUMERIC)
@@ -99,11 +105,18 @@ def read_events(
         return where(found.kept[rows])
 
     return RawFile(
-        file=source.name, count=len(found.kept), columns=columns, original=original,
+        file=source.name,
+        count=len(found.kept),
+        columns=columns,
+        original=original,
         convert=_convert,
-        shown=_shown, locate=locate, ops=found.ops, same=same, passed=found.passed,
+        shown=_shown,
+        locate=locate,
+        ops=found.ops,
+        same=same,
+        passed=found.passed,
         places=found.places,
-    )  # fmt: skip
+    )
 
 
 def _read_as(column: Column) -> pa.DataType | None:
@@ -270,6 +283,8 @@ def _places(events: pa.StructArray, source: pa.StructArray, ops: Bytes) -> Place
     places = lsn.to_numpy()
     ends = pc.starts_with(mark, "last").to_numpy(zero_copy_only=False)
     return Places(
-        np.where(read, 0, commits), np.where(read, 0, places), np.where(read, places, 0),
+        np.where(read, 0, commits),
+        np.where(read, 0, places),
+        np.where(read, places, 0),
         read & ends,
-    )  # fmt: skip
+    )

@@ -187,9 +187,12 @@ def _refuse(file: SourceFile, problem: str, line: int, record: bytes | bytearray
         "a quoted field never ends": "close the quote; a quote inside quotes is doubled",
     }
     raise InvalidRequest(
-        problem, file=file.name, line=line,
-        value=bytes(record[:SHOWN]).decode(errors="backslashreplace"), cure=cures[problem],
-    )  # fmt: skip
+        problem,
+        file=file.name,
+        line=line,
+        value=bytes(record[:SHOWN]).decode(errors="backslashreplace"),
+        cure=cures[problem],
+    )
 
 
 @dataclass
@@ -224,9 +227,14 @@ class _Text:
         data = self.header + self.format.framed(records, first=not self.start, last=not more)
         stop = self.start + len(records)
         part = FileRange(
-            self.start, stop, len(records), before, self.header,
-            data=data, whole=self.start == 0 and not more,
-        )  # fmt: skip
+            self.start,
+            stop,
+            len(records),
+            before,
+            self.header,
+            data=data,
+            whole=self.start == 0 and not more,
+        )
         if self.start == 0 and more:
             self.header = self.format.header(self.file, data)
         self.start, self.units = stop, self.units + units

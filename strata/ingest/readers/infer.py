@@ -59,9 +59,11 @@ def infer(
     missing = [column for column in key if column not in columns]
     if missing or not columns:
         raise InvalidRequest(
-            "no such column in the files", shard=name, column=",".join(missing),
+            "no such column in the files",
+            shard=name,
+            column=",".join(missing),
             cure=one_of(missing[0] if missing else "", columns),
-        )  # fmt: skip
+        )
     declared = [
         {"name": column, "type": text or format_of(kind).untyped}
         | ({"nullable": False} if column in key else {})
@@ -94,7 +96,7 @@ def _columns(
     for file in files:
         found, seen = format_of(kind).guesses(
             replace(file, dialect=dialect or file.dialect), envelope
-        )  # fmt: skip
+        )
         rows += seen
         for column, guess in found.items():
             columns[column] = common_type(columns[column], guess) if column in columns else guess
@@ -116,7 +118,8 @@ def _format(file: SourceFile) -> str:
     known = {suffix: name for name in FORMATS for suffix in format_of(name).suffixes}
     if not suffixes or suffixes[-1] not in known:
         raise InvalidRequest(
-            "the file's name does not show its format", file=file.name,
+            "the file's name does not show its format",
+            file=file.name,
             cure=f"--format: one of {', '.join(sorted(FORMATS))}",
-        )  # fmt: skip
+        )
     return known[suffixes[-1]]

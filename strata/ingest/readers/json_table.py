@@ -40,8 +40,14 @@ IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
 BLANK_OR_N: Final = np.frombuffer(b" \tn", np.uint8)
 # Kinds whose values are text in JSON and are judged like any other text.
 TEXTS: Final = (
-    Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID,
-)  # fmt: skip
+    Kind.STRING,
+    Kind.CHAR,
+    Kind.VARCHAR,
+    Kind.DATE,
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMPTZ,
+    Kind.UUID,
+)
 
 
 def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | None:
@@ -62,10 +68,11 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
             pa.BufferReader(data),
             pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
             pajson.ParseOptions(
-                explicit_schema=schema, newlines_in_values=False,
+                explicit_schema=schema,
+                newlines_in_values=False,
                 unexpected_field_behavior="ignore" if others else "error",
             ),
-        )  # fmt: skip
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     if table.num_rows != lines or not all(_finite(column) for column in table.columns):

@@ -71,9 +71,11 @@ def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str
             table = reader.read_all()
     except FAILS as error:
         raise InvalidRequest(
-            "a rejected row was not kept whole", file=source.name, reason=str(error),
+            "a rejected row was not kept whole",
+            file=source.name,
+            reason=str(error),
             cure="take in the file that it came from again",
-        ) from error  # fmt: skip
+        ) from error
     facts = table.schema.metadata or {}
     check_columns(source.name, table.column_names, names, optional=optional)
     columns = {name: _column(table, name) for name in names if name in table.column_names}
@@ -87,9 +89,16 @@ def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str
         return [(int(row) + 1, "") for row in rows]
 
     return RawFile(
-        file=source.name, count=table.num_rows, columns=columns, convert=convert,
-        shown=shown_raw, locate=locate, number=source.number, whole=False, **change,
-    )  # fmt: skip
+        file=source.name,
+        count=table.num_rows,
+        columns=columns,
+        convert=convert,
+        shown=shown_raw,
+        locate=locate,
+        number=source.number,
+        whole=False,
+        **change,
+    )
 
 
 def _column(table: pa.Table, name: str) -> Raw:

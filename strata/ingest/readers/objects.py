@@ -117,9 +117,13 @@ def read_array(source: SourceFile) -> Objects:
 def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
     where = {} if source.is_whole else {"element": source.before + 1}
     return InvalidRequest(
-        "the file is no JSON", file=source.name, **where, line=line, reason=reason,
+        "the file is no JSON",
+        file=source.name,
+        **where,
+        line=line,
+        reason=reason,
         cure="one array of objects; for one object a line: source.format: jsonl",
-    )  # fmt: skip
+    )
 
 
 def exact_lines(data: bytes) -> frozenset[int]:

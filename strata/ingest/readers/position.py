@@ -155,15 +155,23 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
             now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
             latest, empty = max(latest, leg.latest), False
     return Course(
-        tuple(starts), tuple(stales), tuple(commits), tuple(lsns), tuple(snapshots),
-        tuple(times), tuple(epochs), tuple(emptied), now if starts else None,
-    )  # fmt: skip
+        tuple(starts),
+        tuple(stales),
+        tuple(commits),
+        tuple(lsns),
+        tuple(snapshots),
+        tuple(times),
+        tuple(epochs),
+        tuple(emptied),
+        now if starts else None,
+    )
 
 
 def _another(leg: Leg, now: StreamProgress) -> InvalidRequest:
     return InvalidRequest(
         "another snapshot of the table begins, and the shard is not empty",
-        snapshot_lsn=leg.snapshot, before=now.snapshot or None,
+        snapshot_lsn=leg.snapshot,
+        before=now.snapshot or None,
         cure="source.snapshots: replace, if it reads the whole table (rows that it lacks are then "
         "deleted); merge, if it reads some of the rows only",
-    )  # fmt: skip
+    )

@@ -64,8 +64,11 @@ def proposed(
     found: dict[str, Any] = {}
     why: list[Why] = []
     key = list(declaration.get("key", ()))
-    unique = [c for c in columns if c.distinct == rows and not c.nulls and c.recorded
-              and _NAMED_LIKE.fullmatch(c.name)]  # fmt: skip
+    unique = [
+        c
+        for c in columns
+        if c.distinct == rows and not c.nulls and c.recorded and _NAMED_LIKE.fullmatch(c.name)
+    ]
     if not key and unique:
         key = [unique[0].name]
         found["key"] = key
@@ -73,14 +76,24 @@ def proposed(
     elif not key:
         first = columns[0].name if columns else ""
         why.append(
-            Why("key", "all columns", "no column that is called like an id is different in all "
-                f"rows; so the shard sorts by {first} first, and no column can be dropped later")
-        )  # fmt: skip
+            Why(
+                "key",
+                "all columns",
+                "no column that is called like an id is different in all "
+                f"rows; so the shard sorts by {first} first, and no column can be dropped later",
+            )
+        )
     time = next((c.name for c in columns if c.kind in _TIMES and not c.nulls), None)
     if time is not None and key[:1] != [time]:
         found["order"] = [time]
-        why.append(Why("order", time, "it is a time in every row: a part then holds a narrow range "
-                       "of it, and filters by time skip the others"))  # fmt: skip
+        why.append(
+            Why(
+                "order",
+                time,
+                "it is a time in every row: a part then holds a narrow range "
+                "of it, and filters by time skip the others",
+            )
+        )
     stats = dict(_members(columns, rows, {time, *key[:1]}, why))
     if stats:
         found["stats"] = stats
@@ -93,16 +106,28 @@ def _members(
     """Yield the places whose values are worth recording, and add the reasons to `why`."""
     rest = [c for c in columns if c.recorded and c.name not in leading]
     few = [c for c in rest if c.distinct <= SET_VALUES and 1 < c.widest < c.distinct]
-    many = [c for c in rest if c.distinct > max(SET_VALUES, 0.9 * (rows - c.nulls))
-            and _NAMED_LIKE.fullmatch(c.name)]  # fmt: skip
+    many = [
+        c
+        for c in rest
+        if c.distinct > max(SET_VALUES, 0.9 * (rows - c.nulls)) and _NAMED_LIKE.fullmatch(c.name)
+    ]
     if few:
         yield "sets", [c.name for c in few]
     if many:
         yield "blooms", [c.name for c in many]
-    why += [Why("stats.sets", c.name, f"{c.distinct} different values, and files differ in theirs")
-            for c in few]  # fmt: skip
-    why += [Why("stats.blooms", c.name, f"{c.distinct:,} different values, called like an id: it "
-                "may be looked up, and rows are not sorted by it") for c in many]  # fmt: skip
+    why += [
+        Why("stats.sets", c.name, f"{c.distinct} different values, and files differ in theirs")
+        for c in few
+    ]
+    why += [
+        Why(
+            "stats.blooms",
+            c.name,
+            f"{c.distinct:,} different values, called like an id: it "
+            "may be looked up, and rows are not sorted by it",
+        )
+        for c in many
+    ]
 
 
 def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[int, list[_Seen]]:

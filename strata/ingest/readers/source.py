@@ -246,7 +246,8 @@ def named_before(error: InvalidRequest, renamed: Mapping[str, str]) -> InvalidRe
     if former is None:
         return error
     return InvalidRequest(
-        error.message, **error.details,
+        error.message,
+        **error.details,
         cure=f"the shard called this column {former!r} before it was renamed: call it {column!r} "
         "in the file, or rename the column back with `strata schema rename`",
-    )  # fmt: skip
+    )

@@ -87,9 +87,12 @@ def _check_rows(file: str, sizes: Ints, before: int) -> None:
     if len(large):
         raise InvalidRequest(
             "a row is too large",
-            file=file, row=before + int(large[0]) + 1, bytes=int(sizes[large[0]]), most=ROW_BYTES,
+            file=file,
+            row=before + int(large[0]) + 1,
+            bytes=int(sizes[large[0]]),
+            most=ROW_BYTES,
             cure="store what is larger than 64 MiB outside the table, and its address in it",
-        )  # fmt: skip
+        )
 
 
 def row_bytes(array: pa.Array) -> Ints:

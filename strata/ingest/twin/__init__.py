@@ -38,6 +38,15 @@ from strata.ingest.twin.texts import from_text
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 __all__ = [
-    "Number", "Pairs", "Undecided", "Unreadable", "csv_fields", "from_connect", "from_json",
-    "from_python", "from_text", "parse_json_line", "stored",
-]  # fmt: skip
+    "Number",
+    "Pairs",
+    "Undecided",
+    "Unreadable",
+    "csv_fields",
+    "from_connect",
+    "from_json",
+    "from_python",
+    "from_text",
+    "parse_json_line",
+    "stored",
+]

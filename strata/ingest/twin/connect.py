@@ -35,11 +35,17 @@ DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 JSON: Final = "io.debezium.data.Json"
 VARIABLE: Final = "io.debezium.data.VariableScaleDecimal"
 TEXTS: Final = (
-    None, "io.debezium.time.ZonedTimestamp", "io.debezium.time.ZonedTime",
-    "io.debezium.time.Interval", "io.debezium.data.Json", "io.debezium.data.Uuid",
-    "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Xml",
+    None,
+    "io.debezium.time.ZonedTimestamp",
+    "io.debezium.time.ZonedTime",
+    "io.debezium.time.Interval",
+    "io.debezium.data.Json",
+    "io.debezium.data.Uuid",
+    "io.debezium.data.Enum",
+    "io.debezium.data.EnumSet",
+    "io.debezium.data.Xml",
     "io.debezium.data.Ltree",
-)  # fmt: skip
+)
 
 
 def from_connect(value: Any, schema: Schema | None, column_type: ColumnType) -> Any:

@@ -13,11 +13,17 @@ NAN: Final = "NaN"  # a text, as NaN is not equal to itself
 DIGITS: Final = 39  # of a numeric without a precision
 FAR: Final = 10**15  # larger exponents are cut to this, which makes no difference
 INTEGERS: Final = {
-    Kind.INT16: (-(2**15), 2**15 - 1), Kind.INT32: (-(2**31), 2**31 - 1),
-    Kind.INT64: (-(2**63), 2**63 - 1), Kind.UINT8: (0, 2**8 - 1), Kind.UINT16: (0, 2**16 - 1),
-    Kind.UINT32: (0, 2**32 - 1), Kind.UINT64: (0, 2**64 - 1), Kind.OID: (0, 2**32 - 1),
-    Kind.MZ_TIMESTAMP: (0, 2**64 - 1), Kind.YEAR_MONTH: (-(2**31), 2**31 - 1),
-}  # fmt: skip
+    Kind.INT16: (-(2**15), 2**15 - 1),
+    Kind.INT32: (-(2**31), 2**31 - 1),
+    Kind.INT64: (-(2**63), 2**63 - 1),
+    Kind.UINT8: (0, 2**8 - 1),
+    Kind.UINT16: (0, 2**16 - 1),
+    Kind.UINT32: (0, 2**32 - 1),
+    Kind.UINT64: (0, 2**64 - 1),
+    Kind.OID: (0, 2**32 - 1),
+    Kind.MZ_TIMESTAMP: (0, 2**64 - 1),
+    Kind.YEAR_MONTH: (-(2**31), 2**31 - 1),
+}
 FORM: Final = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
 SPECIAL: Final = {"nan": NAN, "inf": "inf", "infinity": "inf"}
 MAX_FLOAT32: Final = Fraction(2) ** 128

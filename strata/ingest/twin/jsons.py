@@ -58,9 +58,12 @@ def parse_json(text: str | bytes) -> Any:
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
         return json.loads(
-            decoded, parse_int=Number, parse_float=Number, parse_constant=_refuse,
+            decoded,
+            parse_int=Number,
+            parse_float=Number,
+            parse_constant=_refuse,
             object_pairs_hook=Pairs.of,
-        )  # fmt: skip
+        )
     except RecursionError as error:  # a limit of this parser, not of JSON
         raise Undecided("nested too deeply for the twin") from error
     except ValueError as error:

@@ -141,6 +141,10 @@ def _range(value: Any, column_type: ColumnType) -> object:
 
 
 _NESTED: Final[dict[Kind, Callable[[Any, ColumnType], object]]] = {
-    Kind.LIST: _list, Kind.ARRAY: _array, Kind.INT2VECTOR: _array, Kind.MAP: _map,
-    Kind.RECORD: _record, Kind.RANGE: _range,
-}  # fmt: skip
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.INT2VECTOR: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.RANGE: _range,
+}

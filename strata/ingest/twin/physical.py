@@ -23,8 +23,12 @@ from strata.ingest.twin.unreadable import Unreadable
 from strata.model.types import ColumnType, Kind
 
 WIDTHS: Final = {
-    Kind.TIME: 8, Kind.INTERVAL: 16, Kind.UUID: 16, Kind.ACLITEM: 16, Kind.MZ_ACLITEM: 32,
-}  # fmt: skip
+    Kind.TIME: 8,
+    Kind.INTERVAL: 16,
+    Kind.UUID: 16,
+    Kind.ACLITEM: 16,
+    Kind.MZ_ACLITEM: 32,
+}
 ROLES: Final = {100: "s", 200: "g", 300: "u", 400: "p"}
 NEGATIVE, INFINITE, NONE = 0x80, 0x40, 0x20
 NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+-]*")
@@ -193,11 +197,22 @@ def _range(scalar: Any, column_type: ColumnType) -> dict[str, Any]:
 _SAME: Final[Callable[[Any, ColumnType], Any]] = lambda value, _: value  # noqa: E731
 _LEAVES: Final[dict[Kind, Callable[[Any, ColumnType], Any]]] = {
     **dict.fromkeys((Kind.BOOL, *INTEGERS, Kind.STRING, Kind.VARCHAR, Kind.BYTES), _SAME),
-    Kind.FLOAT32: _float, Kind.FLOAT64: _float, Kind.NUMERIC: _numeric, Kind.TIME: _time,
-    Kind.INTERVAL: _interval, Kind.ACLITEM: _aclitem, Kind.MZ_ACLITEM: _mz_aclitem,
-    Kind.CHAR: _char, Kind.JSONB: _jsonb, Kind.UUID: lambda value, _: str(uuid.UUID(bytes=value)),
-}  # fmt: skip
+    Kind.FLOAT32: _float,
+    Kind.FLOAT64: _float,
+    Kind.NUMERIC: _numeric,
+    Kind.TIME: _time,
+    Kind.INTERVAL: _interval,
+    Kind.ACLITEM: _aclitem,
+    Kind.MZ_ACLITEM: _mz_aclitem,
+    Kind.CHAR: _char,
+    Kind.JSONB: _jsonb,
+    Kind.UUID: lambda value, _: str(uuid.UUID(bytes=value)),
+}
 _NESTED: Final[dict[Kind, Callable[[Any, ColumnType], Any]]] = {
-    Kind.LIST: _list, Kind.ARRAY: _array, Kind.INT2VECTOR: _array, Kind.MAP: _map,
-    Kind.RECORD: _record, Kind.RANGE: _range,
-}  # fmt: skip
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.INT2VECTOR: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.RANGE: _range,
+}

@@ -166,9 +166,11 @@ def _time(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> str:
         raise Unreadable("a time of day is no value of the type")
     if isinstance(value, time):
         since = timedelta(
-            hours=value.hour, minutes=value.minute, seconds=value.second,
+            hours=value.hour,
+            minutes=value.minute,
+            seconds=value.second,
             microseconds=value.microsecond,
-        )  # fmt: skip
+        )
         return time_of_nanos(since // MICRO * 1000)
     return time_of_nanos(value * TICKS[arrow_type.unit])
 

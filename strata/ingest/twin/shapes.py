@@ -121,9 +121,12 @@ def range_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> d
         if low is not None and high is not None and low >= high:
             return dict(EMPTY)
     return {
-        "lower": low, "upper": high, "lower_inclusive": low_in, "upper_inclusive": high_in,
+        "lower": low,
+        "upper": high,
+        "lower_inclusive": low_in,
+        "upper_inclusive": high_in,
         "empty": False,
-    }  # fmt: skip
+    }
 
 
 def _is_empty(low: Any, high: Any, element: ColumnType, *, both: bool) -> bool:

@@ -19,8 +19,13 @@ Parts = tuple[Fraction | int, Fraction | int, Fraction | int]
 ZERO: Final = Fraction(0)
 INT32: Final = 2**31
 INT64: Final = 2**63
-MICROS: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
-                 "millisecond": 1000, "microsecond": 1}  # fmt: skip
+MICROS: Final = {
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
 MONTHS: Final = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
 DAYS: Final = {"day": 1, "week": 7}
 SHORT: Final = {

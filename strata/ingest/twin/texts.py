@@ -176,6 +176,10 @@ _SCALARS: Final[dict[Kind, Reader]] = {
     Kind.JSONB: _jsonb,
 }
 _LITERALS: Final[dict[Kind, Reader]] = {
-    Kind.LIST: _list, Kind.ARRAY: _array, Kind.INT2VECTOR: _array, Kind.MAP: _map,
-    Kind.RECORD: _record, Kind.RANGE: _range,
-}  # fmt: skip
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.INT2VECTOR: _array,
+    Kind.MAP: _map,
+    Kind.RECORD: _record,
+    Kind.RANGE: _range,
+}

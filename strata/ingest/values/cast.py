@@ -70,8 +70,13 @@ __all__ = [
 
 SIGNED: Final = (Kind.INT16, Kind.INT32, Kind.INT64)
 UNSIGNED: Final = (
-    Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.OID, Kind.MZ_TIMESTAMP,
-)  # fmt: skip
+    Kind.UINT8,
+    Kind.UINT16,
+    Kind.UINT32,
+    Kind.UINT64,
+    Kind.OID,
+    Kind.MZ_TIMESTAMP,
+)
 INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
@@ -382,10 +387,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(
         check(kind)
         for check in (
-            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
-            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
         )
-    )  # fmt: skip
+    )
 
 
 def _plain_text(values: pa.Array) -> pa.Array:

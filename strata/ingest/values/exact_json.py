@@ -72,9 +72,12 @@ def _slowly(text: bytes) -> Any:
     """Return the value of a text, valid JSON except for large numbers, with numbers as text."""
     try:
         return json.loads(
-            text, parse_int=NumberText, parse_float=NumberText, parse_constant=_refuse,
+            text,
+            parse_int=NumberText,
+            parse_float=NumberText,
+            parse_constant=_refuse,
             object_pairs_hook=_object,
-        )  # fmt: skip
+        )
     except json.JSONDecodeError as error:
         raise orjson.JSONDecodeError(error.msg, error.doc, error.pos) from error
 

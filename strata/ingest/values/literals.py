@@ -302,6 +302,10 @@ def _map_form(body: str, target: ColumnType) -> Any:
 
 _JSON: Final = object()  # a form's answer to a text of another form
 _FORMS: Final[dict[Kind, Callable[[str, ColumnType], Any]]] = {
-    Kind.ARRAY: _array_form, Kind.INT2VECTOR: _vector_form, Kind.LIST: _list_form,
-    Kind.MAP: _map_form, Kind.RANGE: _range_form, Kind.RECORD: _record_form,
-}  # fmt: skip
+    Kind.ARRAY: _array_form,
+    Kind.INT2VECTOR: _vector_form,
+    Kind.LIST: _list_form,
+    Kind.MAP: _map_form,
+    Kind.RANGE: _range_form,
+    Kind.RECORD: _record_form,
+}

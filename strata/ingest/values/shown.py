@@ -14,9 +14,16 @@ import pyarrow as pa
 from strata.ingest.values.exact_json import NumberText, Twice
 
 FAILS: Final = (  # what a foreign value raises in a library: never only a bug of ours
-    pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
-    TypeError, ValueError, OSError,
-)  # fmt: skip
+    pa.ArrowException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    OSError,
+)
 
 
 class _Said(NamedTuple):

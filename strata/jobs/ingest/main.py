@@ -60,10 +60,15 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             reports, started, run = [], time.monotonic(), spark_runner(spark)
             for first in range(0, len(steps), STEPS_AT_ONCE):
                 for report in ingest_steps(
-                    stores, settings, name, steps[first : first + STEPS_AT_ONCE],
-                    write_format=args.write_format, runner=run, dry_run=args.dry_run,
+                    stores,
+                    settings,
+                    name,
+                    steps[first : first + STEPS_AT_ONCE],
+                    write_format=args.write_format,
+                    runner=run,
+                    dry_run=args.dry_run,
                     lease=Lease(Machine(stores), name, "ingest"),
-                ):  # fmt: skip
+                ):
                     reports.append(report)
                     say(line(report, len(reports), len(steps)))
                 lease = Lease(Machine(stores), name, "merge after ingest")

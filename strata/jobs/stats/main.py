@@ -78,10 +78,15 @@ def backfill(
 
     known = usage.recent(stores, shard, settings.usage)
     return backfill_shard(
-        stores, shard, selection(args), runner=spark_runner(spark), dry_run=args.dry_run,
-        usefulness=usage.usefulness(known, {}), log=say,
+        stores,
+        shard,
+        selection(args),
+        runner=spark_runner(spark),
+        dry_run=args.dry_run,
+        usefulness=usage.usefulness(known, {}),
+        log=say,
         lease=Lease(Machine(stores), shard, "backfill"),
-    )  # fmt: skip
+    )
 
 
 def trim(
@@ -94,20 +99,30 @@ def trim(
     registered = load_filters(settings.filters_dir, shard)
     relation = Machine(stores).load(shard).relation
     return trim_shard(
-        stores, shard, selection(args), budget_bytes=args.budget,
-        registered=named(spark, relation, registered), log=settings.usage,
-        runner=spark_runner(spark), dry_run=args.dry_run,
+        stores,
+        shard,
+        selection(args),
+        budget_bytes=args.budget,
+        registered=named(spark, relation, registered),
+        log=settings.usage,
+        runner=spark_runner(spark),
+        dry_run=args.dry_run,
         lease=Lease(Machine(stores), shard, "trim"),
-    )  # fmt: skip
+    )
 
 
 def selection(args: argparse.Namespace) -> Selection:
     """Return the selection of parts that the arguments describe; raises InvalidRequest."""
     lower, upper = (None if text is None else parse_time(text) for text in (args.lower, args.upper))
     return Selection(
-        lower, upper, tuple(args.column), args.version, args.max_parts, args.max_bytes,
+        lower,
+        upper,
+        tuple(args.column),
+        args.version,
+        args.max_parts,
+        args.max_bytes,
         again=args.again and args.action == "backfill",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

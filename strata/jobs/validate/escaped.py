@@ -57,8 +57,10 @@ def make_results_inert(results: Path) -> int:
         except ValueError as error:
             raise Corrupt(
                 "a stored result of the report is no JSON",
-                file=str(file), reason=str(error), cure="delete it; its page is made no more",
-            ) from error  # fmt: skip
+                file=str(file),
+                reason=str(error),
+                cure="delete it; its page is made no more",
+            ) from error
         after = _inert(before)
         if after != before:
             file.write_text(json.dumps(after), encoding="utf-8")

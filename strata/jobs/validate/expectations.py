@@ -59,11 +59,17 @@ class ExpectKeptPartsToBeInTheResult(ExpectColumnPairValuesAToBeGreaterThanB):
 
 
 OURS: Final = (
-    ExpectTheShardToKeepItsMode, ExpectSkippedPartsToHoldNoAcceptedRow,
-    ExpectPlannedChecksToComeBackClean, ExpectPartsToBeReadable, ExpectStatisticsToEncloseTheirRows,
-    ExpectBothCodecsToHoldTheSameValues, ExpectKeptStatisticsToBeThere,
-    ExpectPlannedPartsToBeAudited, ExpectMergesToMakeNoUpdates, ExpectKeptPartsToBeInTheResult,
-)  # fmt: skip
+    ExpectTheShardToKeepItsMode,
+    ExpectSkippedPartsToHoldNoAcceptedRow,
+    ExpectPlannedChecksToComeBackClean,
+    ExpectPartsToBeReadable,
+    ExpectStatisticsToEncloseTheirRows,
+    ExpectBothCodecsToHoldTheSameValues,
+    ExpectKeptStatisticsToBeThere,
+    ExpectPlannedPartsToBeAudited,
+    ExpectMergesToMakeNoUpdates,
+    ExpectKeptPartsToBeInTheResult,
+)
 
 
 def values(kind: Any, column: str, value: object, description: str) -> Any:
@@ -83,6 +89,9 @@ def equal(kind: Any, left: str, right: str, description: str) -> Any:
 def at_least(kind: Any, large: str, small: str, description: str) -> Any:
     """Return an expectation of our own that one column is at least another in each row."""
     return kind(
-        column_A=large, column_B=small, or_equal=True, description=description,
+        column_A=large,
+        column_B=small,
+        or_equal=True,
+        description=description,
         severity=FailureSeverity.CRITICAL,
-    )  # fmt: skip
+    )

@@ -71,9 +71,16 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             filters = _chosen(settings, name, args.filter)
             used = [] if args.filter else _used(settings, stores, name, filters)
             report = validate(
-                spark, stores, name, filters, _scope(args, settings, policy, run, stores, name),
-                now=now, used=used, read=settings.read, seconds=settings.validate.filter_seconds,
-            )  # fmt: skip
+                spark,
+                stores,
+                name,
+                filters,
+                _scope(args, settings, policy, run, stores, name),
+                now=now,
+                used=used,
+                read=settings.read,
+                seconds=settings.validate.filter_seconds,
+            )
             reports.append(report)
             say(*lines(report))
             return {"shard": name}
@@ -100,9 +107,14 @@ def _scope(
         stores, name, settings, size_bytes=args.budget_bytes, seconds=args.budget_seconds
     )
     return Scope(
-        run, args.percent, check_format=share > 0, format_percent=share, policy=policy,
-        budget=budget, config=settings_file(args.config, os.environ),
-    )  # fmt: skip
+        run,
+        args.percent,
+        check_format=share > 0,
+        format_percent=share,
+        policy=policy,
+        budget=budget,
+        config=settings_file(args.config, os.environ),
+    )
 
 
 def _used(
@@ -135,9 +147,14 @@ def _report(
     said, folder = settings.validate, Path(settings.validate.report_dir)
     try:
         report = build_report(
-            folder, run, reports, merges, max_failed_rows=said.max_failed_rows, url=said.report_url,
+            folder,
+            run,
+            reports,
+            merges,
+            max_failed_rows=said.max_failed_rows,
+            url=said.report_url,
             console=console,
-        )  # fmt: skip
+        )
     except StrataError as error:  # a failed page must not lose the alerts
         report = WrittenReport(index_of(folder), False, (f"the report is not complete: {error}",))
         say(report.failed[0])

@@ -41,9 +41,10 @@ def make_offline(folders: Folders) -> int:
         if not page.is_file() or not page.stat().st_size:
             raise Corrupt(
                 "Great Expectations did not write a page of the report",
-                page=str(page), made_of=str(made_of),
+                page=str(page),
+                made_of=str(made_of),
                 cure="its error is in the log; delete a result that another version made",
-            )  # fmt: skip
+            )
     return changed
 
 

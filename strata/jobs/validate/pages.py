@@ -41,10 +41,13 @@ ADDRESS: Final = re.compile(r"(\.\./)*(validations|expectations)/[^:?#&<>\"'\\]+
 _PARAM: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _JUDGED: Final = ["Status", "Expectation", "Observed Value"]  # the table of a suite's results
 _STATES: Final = {  # Great Expectations' words and signs for the result of a check
-    "Failed": "failed", "Success": "passed", "Succeeded": "passed",
-    "\N{CROSS MARK}": "failed", "\N{WHITE HEAVY CHECK MARK}": "passed",
+    "Failed": "failed",
+    "Success": "passed",
+    "Succeeded": "passed",
+    "\N{CROSS MARK}": "failed",
+    "\N{WHITE HEAVY CHECK MARK}": "passed",
     "\N{HEAVY EXCLAMATION MARK SYMBOL}": "failed",
-}  # fmt: skip
+}
 _ICONS: Final = frozenset({"icon", "html_success_icon", "markdown_status_icon"})  # a word is there
 _TAGS: Final = frozenset({"strong", "code", "hr"})  # allowed in a text of Great Expectations
 _NOTHING: Final = ("", None, "null")  # in a cell: the column belongs to another kind of line
@@ -53,9 +56,12 @@ _RUN: Final = re.compile(
     r"(scheduled|manual|backfill|asset_triggered|asset_materialization)__(\d{4}-\d\d-\d\d)T(\d\d:\d\d)"
 )
 _KINDS: Final = {  # of Airflow's runs
-    "scheduled": "scheduled", "manual": "by hand", "backfill": "backfill",
-    "asset_triggered": "after an event", "asset_materialization": "by an asset",
-}  # fmt: skip
+    "scheduled": "scheduled",
+    "manual": "by hand",
+    "backfill": "backfill",
+    "asset_triggered": "after an event",
+    "asset_materialization": "by an asset",
+}
 _LONG: Final = 24  # letters; longer ones get room in a table
 
 
@@ -389,6 +395,12 @@ def _run(parent: Element, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 _BLOCKS: Final[Mapping[str, Callable[[Element, Mapping[str, Any]], None]]] = {
-    "header": _header, "string_template": _words, "text": _text, "bullet_list": _bullets,
-    "collapse": _collapse, "tabs": _tabs, "table": _table, "bootstrap_table": _index,
-}  # fmt: skip
+    "header": _header,
+    "string_template": _words,
+    "text": _text,
+    "bullet_list": _bullets,
+    "collapse": _collapse,
+    "tabs": _tabs,
+    "table": _table,
+    "bootstrap_table": _index,
+}

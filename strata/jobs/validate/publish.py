@@ -56,8 +56,10 @@ class ReportOnS3:
             if not _is_result(name):
                 raise Corrupt(
                     "a result in the bucket has a name that no report gave it",
-                    bucket=self._address.bucket, name=name, cure="see who wrote it, and delete it",
-                )  # fmt: skip
+                    bucket=self._address.bucket,
+                    name=name,
+                    cure="see who wrote it, and delete it",
+                )
             target = folders.results / name
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +92,12 @@ class ReportOnS3:
             if there.get(relative) != md5(data, usedforsecurity=False).hexdigest():
                 kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
                 self._ask(
-                    "put_object", f"{name}/{relative}", Body=data, ContentType=kind,
+                    "put_object",
+                    f"{name}/{relative}",
+                    Body=data,
+                    ContentType=kind,
                     CacheControl="no-cache",
-                )  # fmt: skip
+                )
                 sent += 1
         return sent
 

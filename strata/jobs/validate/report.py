@@ -159,11 +159,12 @@ def _validate(context: Any, suite: Suite, run: str) -> list[str]:
             name=name,
             validation_definitions=[definition],
             result_format={
-                "result_format": "COMPLETE", "unexpected_index_column_names": NAMED,
+                "result_format": "COMPLETE",
+                "unexpected_index_column_names": NAMED,
                 "return_unexpected_index_query": False,
             },
         )
-    )  # fmt: skip
+    )
     # Without a time, the library reads one from the name: of `monday`, next Monday's.
     this = RunIdentifier(run_name=run, run_time=datetime.now(UTC))
     table = escaped.frame(suite.table)

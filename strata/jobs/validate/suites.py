@@ -18,9 +18,16 @@ from strata.state.state import Merge
 
 NAMED: Final = ["line", "part", "check", "column", "bound", "error", "replay"]  # of a failed line
 _NUMBERS: Final = (
-    "planned", "audited", "differing", "lies", "kept missing", "updates in", "updates out",
-    "parts out", "parts kept",
-)  # fmt: skip
+    "planned",
+    "audited",
+    "differing",
+    "lies",
+    "kept missing",
+    "updates in",
+    "updates out",
+    "parts out",
+    "parts kept",
+)
 _KEPT: Final = "kept"
 
 
@@ -44,11 +51,12 @@ def suite_of(report: ValidationReport, merges: Sequence[Merge], most: int) -> Su
         *(_line_of_check(one) for one in report.summaries),
         *(_line_of_column(one) for one in report.columns),
         *(_line_of_merge(one) for one in merges),
-    ]  # fmt: skip
+    ]
     found = tuple(_expectations(report, merges))
     wanted = {one.column for one in found if hasattr(one, "column")}
-    wanted |= {name for one in found if hasattr(one, "column_A")
-               for name in (one.column_A, one.column_B)}  # fmt: skip
+    wanted |= {
+        name for one in found if hasattr(one, "column_A") for name in (one.column_A, one.column_B)
+    }
     table = pd.DataFrame(rows, columns=[*dict.fromkeys((*NAMED, *sorted(wanted)))], dtype=object)
     for name in wanted.intersection(_NUMBERS):
         table[name] = table[name].astype("Int64")
@@ -81,13 +89,18 @@ def _lines_of_verdicts(report: ValidationReport, most: int) -> Iterator[dict[str
             failures += not clean
             accepted = f"{verdict.accepted} ({failures})" if verdict.accepted else "none"
             yield {
-                "line": "verdict", "part": verdict.part, "check": verdict.check,
-                "column": verdict.column, "bound": verdict.bound, "error": verdict.error,
-                "replay": verdict.replay, f"verdict {number}": "clean" if clean else
-                f"{verdict.outcome} {failures}", f"accepted rows {number}": accepted,
+                "line": "verdict",
+                "part": verdict.part,
+                "check": verdict.check,
+                "column": verdict.column,
+                "bound": verdict.bound,
+                "error": verdict.error,
+                "replay": verdict.replay,
+                f"verdict {number}": "clean" if clean else f"{verdict.outcome} {failures}",
+                f"accepted rows {number}": accepted,
                 "failure": f"error {failures}" if verdict.error else "none",
                 "statistics": f"lie {failures}" if verdict.bound else "enclose",
-            }  # fmt: skip
+            }
 
 
 def _line_of_check(one: Summary) -> dict[str, Any]:
@@ -97,16 +110,22 @@ def _line_of_check(one: Summary) -> dict[str, Any]:
 
 def _line_of_column(one: ColumnCount) -> dict[str, Any]:
     return {
-        "line": "column", "column": one.column, "differing": one.differing, "lies": one.lies,
+        "line": "column",
+        "column": one.column,
+        "differing": one.differing,
+        "lies": one.lies,
         "kept missing": one.kept_missing,
-    }  # fmt: skip
+    }
 
 
 def _line_of_merge(one: Merge) -> dict[str, Any]:
     return {
-        "line": f"merge of state {one.seqno}", "updates in": one.updates_in,
-        "updates out": one.updates_out, "parts out": one.parts_out, "parts kept": one.parts_kept,
-    }  # fmt: skip
+        "line": f"merge of state {one.seqno}",
+        "updates in": one.updates_in,
+        "updates out": one.updates_out,
+        "parts out": one.parts_out,
+        "parts kept": one.parts_kept,
+    }
 
 
 def _expectations(report: ValidationReport, merges: Sequence[Merge]) -> Iterator[Any]:
@@ -152,9 +171,11 @@ def _of_check(number: int, summary: Summary | None, verdicts: Sequence[Verdict])
         )
         if verdicts:
             yield ours.values(
-                ours.ExpectSkippedPartsToHoldNoAcceptedRow, f"accepted rows {number}", "none",
+                ours.ExpectSkippedPartsToHoldNoAcceptedRow,
+                f"accepted rows {number}",
+                "none",
                 f"{said}.",
-            )  # fmt: skip
+            )
         said = f"{text(name)}: {clean:,} of {len(verdicts):,} checks came back clean"
     if summary is not None:
         if name == FORMAT_CHECK:

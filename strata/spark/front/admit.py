@@ -32,15 +32,24 @@ CHARS_MAX: Final = 2**18  # of a filter; each node is walked, and named to Spark
 DEPTH_MAX: Final = 400  # of a parsed filter; walking a deeper one would overflow the stack
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions."
 # The unresolved nodes that name columns, functions of Spark and their arguments.
-_UNRESOLVED: Final = frozenset({
-    "UnresolvedAttribute", "UnresolvedFunction", "UnresolvedExtractValue",
-    "UnresolvedNamedLambdaVariable",
-})  # fmt: skip
+_UNRESOLVED: Final = frozenset(
+    {
+        "UnresolvedAttribute",
+        "UnresolvedFunction",
+        "UnresolvedExtractValue",
+        "UnresolvedNamedLambdaVariable",
+    }
+)
 # Functions whose further arguments name files: a schema, a descriptor, options with an address.
 _READING: Final = {
-    "from_avro": 0, "to_avro": 0, "schema_of_avro": 0, "from_protobuf": 0, "to_protobuf": 0,
-    "from_xml": 2, "schema_of_xml": 1,
-}  # fmt: skip
+    "from_avro": 0,
+    "to_avro": 0,
+    "schema_of_avro": 0,
+    "from_protobuf": 0,
+    "to_protobuf": 0,
+    "from_xml": 2,
+    "schema_of_xml": 1,
+}
 # Another person, or another session, gets another answer from these.
 _OF_SESSIONS: Final = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentPath"})
 _FAILING: Final = frozenset({"raise_error", "assert_true"})
@@ -84,9 +93,11 @@ def admitted_again(
     unknown = next(_uncertified(logged.expr), None) if certified else None
     if unknown is not None:
         raise InvalidRequest(
-            "a part of the filter is not certified", filter=logged.sql, part=unknown,
+            "a part of the filter is not certified",
+            filter=logged.sql,
+            part=unknown,
             cure="register the filter, if it is to be watched",
-        )  # fmt: skip
+        )
     if certified:
         check_growth(check_parsed(spark, logged.sql), logged.sql)
     forms = [
@@ -95,8 +106,9 @@ def admitted_again(
     if filter_identity(logged) not in [filter_identity(form) for form in forms]:
         raise InvalidRequest(
             "the filter's text means something else here than what was recorded",
-            filter=logged.sql, cure="validate in the zone and ANSI mode in which it was used",
-        )  # fmt: skip
+            filter=logged.sql,
+            cure="validate in the zone and ANSI mode in which it was used",
+        )
     return forms[0]
 
 

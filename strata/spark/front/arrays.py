@@ -10,14 +10,16 @@ from strata.spark.front.constants import plain_type_name
 from strata.spark.front.rewrites import Rule, Translator, opaque
 from strata.spark.front.tree import Node, attribute_id
 
-_NAMES: Final[Mapping[str, str]] = MappingProxyType({
-    "Flatten": "flatten",
-    "Slice": "slice",
-    "ArrayRemove": "array_remove",
-    "ArrayExcept": "array_except",
-    "ArrayIntersect": "array_intersect",
-    "ArrayUnion": "array_union",
-})  # fmt: skip
+_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Flatten": "flatten",
+        "Slice": "slice",
+        "ArrayRemove": "array_remove",
+        "ArrayExcept": "array_except",
+        "ArrayIntersect": "array_intersect",
+        "ArrayUnion": "array_union",
+    }
+)
 _OF_LISTS: Final[Mapping[str, str]] = MappingProxyType(
     {"Reverse": "reverse_list", "Concat": "concat_lists"}
 )
@@ -29,9 +31,11 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9 _/:@#%&=~,;<>!\"'-]+|\\([.|$^*+?(){}\[\]\
 # Source: ArraySort.comparator of Spark 4.3
 _NEITHER: Final = ("If", ("LessThan", "l", "r"), "-1", ("If", ("GreaterThan", "l", "r"), "1", "0"))
 _COMPARATOR: Final = (
-    "If", ("And", ("IsNull", "l"), ("IsNull", "r")), "0",
+    "If",
+    ("And", ("IsNull", "l"), ("IsNull", "r")),
+    "0",
     ("If", ("IsNull", "l"), "1", ("If", ("IsNull", "r"), "-1", _NEITHER)),
-)  # fmt: skip
+)
 
 
 def _made(translator: Translator, node: Node) -> Expr:

@@ -93,9 +93,10 @@ def with_repeated(expr: Expr, *, whole: bool) -> Expr:
         return expr
     counted = Counter(node for node in _walk(expr) if isinstance(node, Call))
     repeated = [
-        node for node, times in counted.items()
+        node
+        for node, times in counted.items()
         if times > 1 and node != expr and is_closed(node) and may_fail(node)
-    ]  # fmt: skip
+    ]
     if not repeated:
         return expr
     return Call("and", (*map(fails_only, repeated), *flat("and", expr)), "boolean")

@@ -163,6 +163,8 @@ _GROWING: Final[dict[str, Judged]] = {
 
 def _too_large(where: str, part: str) -> InvalidRequest:
     return InvalidRequest(
-        "a part of the filter may need too much memory", filter=where[:200], part=part,
+        "a part of the filter may need too much memory",
+        filter=where[:200],
+        part=part,
         cure="register the filter, if it is to be watched",
-    )  # fmt: skip
+    )

@@ -56,8 +56,10 @@ def _element_at(translator: Translator, node: Node) -> Expr:
     if node.fields.get("defaultValueOutOfBound"):
         if source.name != "StringSplitSQL":
             return opaque(node)
-        args = (*(translator.expr(child) for child in source.children),
-                translator.expr(node.children[1]))  # fmt: skip
+        args = (
+            *(translator.expr(child) for child in source.children),
+            translator.expr(node.children[1]),
+        )
         collated = any("collate" in arg.type for arg in args)
         return opaque(node) if collated else Call("split_part", args, "string")
     return translator.call(node, "element_at", plain_type_name(node.type))

@@ -14,9 +14,12 @@ PREFIX: Final = "spark.sql.legacy."
 PARSER: Final = "spark.sql.legacy.timeParserPolicy"  # asked for where a pattern is read or written
 # They concern files and tables of others, not the values of expressions.
 ELSEWHERE: Final = (
-    "spark.sql.legacy.parquet.", "spark.sql.legacy.avro.", "spark.sql.legacy.createHiveTable",
-    "spark.sql.legacy.allowNonEmptyLocation", "spark.sql.legacy.allowCreatingManagedTable",
-)  # fmt: skip
+    "spark.sql.legacy.parquet.",
+    "spark.sql.legacy.avro.",
+    "spark.sql.legacy.createHiveTable",
+    "spark.sql.legacy.allowNonEmptyLocation",
+    "spark.sql.legacy.allowCreatingManagedTable",
+)
 
 
 def older_meaning(spark: SparkSession) -> str | None:

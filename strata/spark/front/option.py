@@ -66,9 +66,11 @@ class AnalysedFilter:
     def text(self) -> str:
         """Return the text that `question` reads back."""
         document = {
-            "filter": json.loads(dump_filter(self.filter)), "shard": self.shard,
-            "relation": self.relation, "session": dict(self.session),
-        }  # fmt: skip
+            "filter": json.loads(dump_filter(self.filter)),
+            "shard": self.shard,
+            "relation": self.relation,
+            "session": dict(self.session),
+        }
         return json.dumps(document, separators=(",", ":"))
 
     def later(self) -> Filter:

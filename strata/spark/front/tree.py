@@ -112,10 +112,12 @@ def _check_whole(spark: SparkSession, where: str) -> None:
     if tree.getClass().getSimpleName() in _ALIASES and not _is_path(tree.child()):
         names = tree.names() if tree.nodeName() == "MultiAlias" else tree.name()
         raise InvalidRequest(
-            "the filter is not whole: what stands behind the condition would name it", filter=where,
-            condition=str(tree.child().sql()), behind=str(names),
+            "the filter is not whole: what stands behind the condition would name it",
+            filter=where,
+            condition=str(tree.child().sql()),
+            behind=str(names),
             cure="finish the condition, or take away what stands behind it",
-        )  # fmt: skip
+        )
 
 
 _ALIASES: Final = ("Alias", "MultiAlias", "UnresolvedAlias")

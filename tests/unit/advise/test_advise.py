@@ -26,9 +26,14 @@ from strata.store.open import Stores, open_stores
 from tests.support.stored import append, memory_stores, snapshot
 
 COLUMNS = {
-    "id": "int64", "kind": "string", "code": "string", "level": "int64", "at": "int64",
-    "note": "string", "tag": "string",
-}  # fmt: skip
+    "id": "int64",
+    "kind": "string",
+    "code": "string",
+    "level": "int64",
+    "at": "int64",
+    "note": "string",
+    "tag": "string",
+}
 ROWS = 150  # a run
 LEAST = 40  # bytes of statistics a part: no texts of twenty characters fit
 WORLDS = ("usual", "small statistics", "trimmed statistics", "old statistics", "large parts")
@@ -36,11 +41,16 @@ SETTINGS = Settings()
 
 
 def declared(**settings: Any) -> ShardSpec:
-    return parse_spec({
-        "name": "shard", "key": ["id"], "part_bytes": 8192, "row_group_bytes": 4096,
-        "columns": [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()],
-        **settings,
-    })  # fmt: skip
+    return parse_spec(
+        {
+            "name": "shard",
+            "key": ["id"],
+            "part_bytes": 8192,
+            "row_group_bytes": 4096,
+            "columns": [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()],
+            **settings,
+        }
+    )
 
 
 def run(number: int, spec: ShardSpec, many: int) -> pa.Table:
@@ -89,9 +99,12 @@ def make_old(stores: Stores, batch: Batch) -> None:
     assert manifest is not None
     known = dict(zip(manifest["key"].to_pylist(), manifest["rows"].to_pylist(), strict=True))
     exchange(
-        stores, "shard", batch, list(known),
+        stores,
+        "shard",
+        batch,
+        list(known),
         lambda key, _: Fresh(pa.RecordBatch.from_pydict({ROWS_NAME: [known[key]]}), PARTIAL),
-    )  # fmt: skip
+    )
 
 
 def load(stores: Stores) -> State:
@@ -169,8 +182,11 @@ def test_advice_that_is_carried_out_saves_what_it_promised(kind: str) -> None:
 
 
 def test_bloom_filters_are_advised_only_where_sets_of_values_do_not_do() -> None:
-    kinds = {(a.candidate.kind, a.candidate.what.split()[4]) for a in advised("usual").advice
-             if a.candidate.kind in (Help.SETS, Help.BLOOMS)}  # fmt: skip
+    kinds = {
+        (a.candidate.kind, a.candidate.what.split()[4])
+        for a in advised("usual").advice
+        if a.candidate.kind in (Help.SETS, Help.BLOOMS)
+    }
     assert {name for kind, name in kinds if kind == Help.SETS} == {"kind", "code", "id"}
     assert not {name for kind, name in kinds if kind == Help.BLOOMS}
     assert Help.BLOOMS in by_kind("large parts")
@@ -256,5 +272,6 @@ def test_places_are_named_as_a_declaration_names_them() -> None:
         state.relation, [one.filter for one in used(state, "kind = 'a' and id > 3")]
     )
     assert [(p.words, p.column, p.compared) for p in found] == [
-        ("kind", "kind", True), ("id", "id", False),
-    ]  # fmt: skip
+        ("kind", "kind", True),
+        ("id", "id", False),
+    ]

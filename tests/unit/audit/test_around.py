@@ -150,8 +150,9 @@ def test_a_wrong_rule_takes_every_shard_back_a_lying_statistic_only_its_own(
     machine = Machine(world.stores)
     on = partial(standing, mode="on", percent=1)
     machine.apply(NAME, on)
-    verdict = Verdict("r", "origin", "c", "", "p", "mismatch", 1, 1, 1, "both", 1, "", "",
-                      suspects=suspects)  # fmt: skip
+    verdict = Verdict(
+        "r", "origin", "c", "", "p", "mismatch", 1, 1, 1, "both", 1, "", "", suspects=suspects
+    )
 
     lowered = contain(machine, "origin", [verdict])
 

@@ -13,10 +13,17 @@ from strata.store.memory import MemoryBlob
 
 PART = PartRef("k", 9, 9, 0, "both", 0, (1,), 0, 0, 3, 2**63 + 7, False, b"", None)
 BATCH = SimpleNamespace(
-    parts=3, updates=27, size_bytes=27, diffs_sum=9, digest=3 * (2**63 + 7) % 2**64,
-    retractions=False, layouts=(("both", 3),), stats_parts=0, versions=(0,),
+    parts=3,
+    updates=27,
+    size_bytes=27,
+    diffs_sum=9,
+    digest=3 * (2**63 + 7) % 2**64,
+    retractions=False,
+    layouts=(("both", 3),),
+    stats_parts=0,
+    versions=(0,),
     runs=(SimpleNamespace(parts=2), SimpleNamespace(parts=1)),
-)  # fmt: skip
+)
 KEYS = st.sampled_from([b"a", b"b", b"c"])
 
 
@@ -46,8 +53,11 @@ def test_what_the_state_says_of_its_parts_is_compared() -> None:
     assert any("comes before" in one for one in found([refs[1], refs[0], refs[2]], 1))
     wrong = [*refs[:2], replace(refs[2], rows=1, digest=0, size_bytes=1, diffs_sum=0)]
     assert [one.split()[3] for one in found(wrong, 2)] == [
-        "updates", "size_bytes", "diffs_sum", "digest",
-    ]  # fmt: skip
+        "updates",
+        "size_bytes",
+        "diffs_sum",
+        "digest",
+    ]
 
 
 def test_parts_that_are_gone_or_named_twice_are_told() -> None:
@@ -61,10 +71,13 @@ def test_parts_that_are_gone_or_named_twice_are_told() -> None:
     refs = [replace(PART, key=key) for key in ("a", "b", "c")]
     manifests = [manifest_table(some)["key"] for some in (refs[:2], refs[1:])]
     once, twice = (
-        [f.suspect for one in _told_apart([Looked(BATCH, None, names, ()) for names in some])  # type: ignore[arg-type]
-         for f in one.findings]
+        [
+            f.suspect
+            for one in _told_apart([Looked(BATCH, None, names, ()) for names in some])  # type: ignore[arg-type]
+            for f in one.findings
+        ]
         for some in (manifests[:1], manifests)
-    )  # fmt: skip
+    )
     assert (once, twice) == ([], ["b", "b"])
 
 

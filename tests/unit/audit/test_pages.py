@@ -14,9 +14,11 @@ from tests.attacks.hostile import CALLING, HOSTILE, TRICKY, live
 
 def document(*blocks: Any, renderer: str = "ValidationResultsPageRenderer") -> dict[str, Any]:
     return {
-        "renderer_type": renderer, "page_title": "Validations / s", "expectation_suite_name": "s",
+        "renderer_type": renderer,
+        "page_title": "Validations / s",
+        "expectation_suite_name": "s",
         "sections": [{"content_blocks": list(blocks)}],
-    }  # fmt: skip
+    }
 
 
 def words(template: str, **params: Any) -> dict[str, Any]:
@@ -28,11 +30,14 @@ def words(template: str, **params: Any) -> dict[str, Any]:
 def test_a_text_is_a_text_wherever_it_stands(text: str) -> None:
     page = Page().render(
         document(
-            words("$a b ${c}", a=text, c=text), words(text), text, [text],
+            words("$a b ${c}", a=text, c=text),
+            words(text),
+            text,
+            [text],
             {"content_block_type": "table", "header_row": [text], "table": [[text]]},
             {"content_block_type": "collapse", "collapse_toggle_link": text, "collapse": [text]},
         )
-    )  # fmt: skip
+    )
     assert page.startswith(BEGINS)
     assert not live(page)
     assert "<script" not in page
@@ -77,11 +82,18 @@ def test_a_page_of_an_unknown_kind_is_an_error() -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "javascript:alert(1)", "//evil.example/validations/x.html", "http://evil.example/x.html",
-        "validations/x.html?a", "validations/x.html#a", "/validations/x.html", "",
-        "validations/x.js", "\\\\evil.example\\validations/x.html", "data:text/html,validations/x",
+        "javascript:alert(1)",
+        "//evil.example/validations/x.html",
+        "http://evil.example/x.html",
+        "validations/x.html?a",
+        "validations/x.html#a",
+        "/validations/x.html",
+        "",
+        "validations/x.js",
+        "\\\\evil.example\\validations/x.html",
+        "data:text/html,validations/x",
     ],
-)  # fmt: skip
+)
 def test_a_link_leads_to_pages_of_the_report_only(address: str) -> None:
     link = words("$a", a="here")
     link["string_template"]["styling"] = {

@@ -22,9 +22,13 @@ CLEAN = Verdict(
     "long × greater_than × both × exact",
 )  # fmt: skip
 LIE = replace(
-    CLEAN, outcome="mismatch", accepted=3, column="id", bound="id.high recorded 250",
+    CLEAN,
+    outcome="mismatch",
+    accepted=3,
+    column="id",
+    bound="id.high recorded 250",
     replay="strata validate events --part a",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

@@ -61,8 +61,10 @@ def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path:
     there = stored(address)
     assert there["site/index.html"] == b"index of [3, 4, 5]"
     assert [n.split("/")[2] for n in sorted(there) if "results" in n] == [
-        "run 03", "run 04", "run 05",
-    ]  # fmt: skip
+        "run 03",
+        "run 04",
+        "run 05",
+    ]
     assert not [name for name in there if "static" in name]
     assert {f"site/validations/{n}.html" for n in range(1, 6)} <= there.keys()  # old links work
     assert bucket.index.endswith("/site/index.html")

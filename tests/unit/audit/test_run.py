@@ -214,7 +214,7 @@ def _set(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
         (_set("key_high", b"\x00"), "key_high"),
         (_set("size_bytes", 1), "size_bytes"),
     ],
-)  # fmt: skip
+)
 def test_the_format_check_names_what_is_recorded_wrongly(
     world: World, change: Callable[[pa.Table], pa.Table], column: str
 ) -> None:

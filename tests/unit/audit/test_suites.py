@@ -33,9 +33,13 @@ def night(*, bad: bool = False, shard: str = "flights") -> ValidationReport:
     some = [replace(CLEAN, shard=shard, part=f"shards/{shard}/parts/{n}") for n in range(4)]
     if bad:
         some[2] = replace(
-            some[2], outcome="mismatch", accepted=3, column="delay", bound="upper 14, found 301",
+            some[2],
+            outcome="mismatch",
+            accepted=3,
+            column="delay",
+            bound="upper 14, found 301",
             replay="strata validate flights --part 2",
-        )  # fmt: skip
+        )
     some.append(replace(some[0], check="format", sql=""))
     summary = replace(SUMMARY, shard=shard, mismatches=int(bad))
     formats = replace(summary, check="format", checked_parts=1, audited_parts=1, left_out_parts=0)
@@ -92,10 +96,13 @@ def test_only_the_first_failures_are_lines_and_each_has_a_number() -> None:
 def test_a_night_is_one_result_and_the_index_shows_failures_first(tmp_path: Path) -> None:
     for number, bad in enumerate((False, True)):
         report = build_report(
-            tmp_path, f"scheduled__2026-11-2{number}T00:00:00+00:00",
-            [night(shard="airports"), night(bad=bad)], {"flights": [MERGE]}, max_failed_rows=5,
+            tmp_path,
+            f"scheduled__2026-11-2{number}T00:00:00+00:00",
+            [night(shard="airports"), night(bad=bad)],
+            {"flights": [MERGE]},
+            max_failed_rows=5,
             console="/strata",
-        )  # fmt: skip
+        )
         assert report.success == (not bad)
     index = report.index.read_text("utf-8")
     assert index.index(">flights<") < index.index(">airports<")  # its last night failed
@@ -117,9 +124,18 @@ def test_a_night_is_one_result_and_the_index_shows_failures_first(tmp_path: Path
 
 @pytest.mark.parametrize(
     "console",
-    ["javascript:alert(1)", "//evil.example/x", 'https://h/"x', "https://h/?a", "ftp://h/", "x",
-     "https://h/a b", "/\\evil.example", "https:///x"],
-)  # fmt: skip
+    [
+        "javascript:alert(1)",
+        "//evil.example/x",
+        'https://h/"x',
+        "https://h/?a",
+        "ftp://h/",
+        "x",
+        "https://h/a b",
+        "/\\evil.example",
+        "https:///x",
+    ],
+)
 def test_an_address_that_is_none_of_a_console_is_refused(tmp_path: Path, console: str) -> None:
     with pytest.raises(InvalidRequest, match="no address of a console"):
         build_report(tmp_path, "run", [], {}, max_failed_rows=1, console=console)
@@ -132,10 +148,14 @@ def test_a_name_that_airflow_did_not_make_stays() -> None:
 
 
 def test_a_link_to_the_console_holds_the_name_as_text() -> None:
-    page = Page("https://h/strata/").render({
-        "renderer_type": "ExpectationSuitePageRenderer", "page_title": "x",
-        "expectation_suite_name": "a/b&lt;c", "sections": [],
-    })  # fmt: skip
+    page = Page("https://h/strata/").render(
+        {
+            "renderer_type": "ExpectationSuitePageRenderer",
+            "page_title": "x",
+            "expectation_suite_name": "a/b&lt;c",
+            "sections": [],
+        }
+    )
     assert 'href="https://h/strata/shards/a%2Fb%3Cc/rollout"' in page
 
 

@@ -173,10 +173,12 @@ def test_skipping_is_earned_again_and_nobody_of_then_is_alive(
 
 def test_history_that_no_state_names_is_saved_too(world: World, target: MemoryBlob) -> None:
     mine = [
-        keys.usage_key("s", "2026-11-24", "1"), keys.quarantine_key("s", "token"),
-        keys.backfill_key("s", 5, "ab" * 20), keys.verdict_key("s", "run"),
+        keys.usage_key("s", "2026-11-24", "1"),
+        keys.quarantine_key("s", "token"),
+        keys.backfill_key("s", 5, "ab" * 20),
+        keys.verdict_key("s", "run"),
         keys.erasure_key("s", "id"),
-    ]  # fmt: skip
+    ]
     assert {keys.parse_key(key).kind for key in mine} == HISTORY
     for key in mine[:2] + mine[3:]:
         world.blob.set(key, key.encode())
@@ -301,9 +303,10 @@ def test_a_restore_killed_anywhere_is_repeated(
     for calls in count():
         faults, new = Faults(sleep=lambda _: None), lost(world)
         stores = replace(
-            new.stores, blob=FaultyBlob(new.stores.blob, faults),
+            new.stores,
+            blob=FaultyBlob(new.stores.blob, faults),
             consensus=FaultyConsensus(new.stores.consensus, faults),
-        )  # fmt: skip
+        )
         faults.plan([*[Outcome.WORKS] * calls, outcome])
         try:
             restore(stores, Backup(target), **WHO)

@@ -66,8 +66,9 @@ def test_a_folder_is_planned_then_created_and_then_there_is_nothing_to_do(cli: D
     cli.declare(SPEC.replace("events", "others"), "others")
     planned = cli.plan()
     assert [(s["shard"], s["action"]) for s in planned["shards"]] == [
-        ("events", "create"), ("others", "create"),
-    ]  # fmt: skip
+        ("events", "create"),
+        ("others", "create"),
+    ]
     assert (planned["applied"], planned["exit"]) == (False, 0)
     assert cli.plan("--check")["exit"] == 2
     assert cli.json("shards")["shards"] == []
@@ -174,8 +175,9 @@ def test_a_column_that_a_registered_filter_uses_does_not_go(cli: Declared) -> No
     planned = cli.plan()
     [line] = [x for x in planned["shards"][0]["lines"] if x["effect"] == "may not change"]
     assert (line["setting"], line["note"]) == (
-        "columns.kind", "registered filters use it: one",
-    )  # fmt: skip
+        "columns.kind",
+        "registered filters use it: one",
+    )
     assert planned["exit"] == 2
 
 

@@ -48,8 +48,9 @@ def test_a_shard_is_sorted_otherwise_migrated_and_read_by_collection(cli: Cli) -
     assert told["updates_out"] == 60
     listed = cli.json("collection", "list", "events")
     assert [(c["name"], c["note"]) for c in listed["collections"]] == [
-        ("t0", "first two"), ("t1", "first two"),
-    ]  # fmt: skip
+        ("t0", "first two"),
+        ("t1", "first two"),
+    ]
     out = cli.root / "t1.parquet"
     read = cli.json("collection", "read", "events", "t1", "--columns", "id", "--out", str(out))
     assert read["rows"] == 20

@@ -108,8 +108,13 @@ def test_ingest_reports_what_it_committed_and_knows_it_the_second_time(cli: Cli)
     again = cli.ingest(0, '{"id": 1, "kind": "a"}', '{"id": 2, "kind": null}')
 
     assert {k: first[k] for k in ("shard", "seqno", "lower", "upper", "updates", "rejected")} == {
-        "shard": "events", "seqno": 2, "lower": 0, "upper": 1000, "updates": 2, "rejected": 0,
-    }  # fmt: skip
+        "shard": "events",
+        "seqno": 2,
+        "lower": 0,
+        "upper": 1000,
+        "updates": 2,
+        "rejected": 0,
+    }
     assert (first["parts"], first["already_committed"]) == (1, False)
     assert first["bytes"] > 0
     assert (again["already_committed"], again["seqno"]) == (True, 2)

@@ -97,8 +97,9 @@ def test_one_owner_takes_on_all_shards_and_gives_back_wherever_it_is(
     cli.json(*take, "--owner", "o")  # tried again: no error, and for longer
     assert (machine.load("events").holds[0].expires_ms or 0) >= (first or 0)
     assert [(h["shard"], h["name"]) for h in cli.json("holds")["holds"]] == [
-        ("events", "run 1"), ("more", "run 1"),
-    ]  # fmt: skip
+        ("events", "run 1"),
+        ("more", "run 1"),
+    ]
     assert cli.run(*take, "--owner", "another")[0] == 2
 
     assert cli.run("holds", "--release", "run 1", "--owner", "another")[0] == 4

@@ -70,18 +70,26 @@ def test_each_change_leaves_one_row_and_what_changes_nothing_leaves_none(cli: Cl
         (("stats", "trim", "s", "--no-registered"), ("trim", "done")),
         (("quarantine", "retry", "s"), ("quarantine retry", "done")),
         (("rollout", "request", "s", "--reason", "x", "--by", "ann"), ("rollout request", "done")),
-        (("rollout", "approve", "s", "--reason", "x", "--by", "ann", "--request", "0"),
-         ("rollout approve", "bad request")),
+        (
+            ("rollout", "approve", "s", "--reason", "x", "--by", "ann", "--request", "0"),
+            ("rollout approve", "bad request"),
+        ),
         (("rollout", "reject", "s", "--reason", "no"), ("rollout reject", "done")),
         (("gc", "run", "s"), ("sweep", "done")),
         (("drop", "s"), ("drop", "bad request")),
         (("drop", "s", "--yes", "s", "--reason", "old"), ("drop", "done")),
-    ]  # fmt: skip
+    ]
     idle = [
-        ("compact", "s", "--plan"), ("stats", "trim", "s", "--dry-run"), ("gc", "plan"),
-        ("schema", "add", "s", "even", "int32", "--dry-run"), ("inspect", "s"), ("history", "s"),
-        ("rollout", "show", "s"), ("rollout", "kill"), ("gc", "run", "--dry-run"),
-    ]  # fmt: skip
+        ("compact", "s", "--plan"),
+        ("stats", "trim", "s", "--dry-run"),
+        ("gc", "plan"),
+        ("schema", "add", "s", "even", "int32", "--dry-run"),
+        ("inspect", "s"),
+        ("history", "s"),
+        ("rollout", "show", "s"),
+        ("rollout", "kill"),
+        ("gc", "run", "--dry-run"),
+    ]
     for words, (_, outcome) in changes[:-1]:
         assert (cli.run(*words) == 0) == (outcome == "done"), words
     for words in idle:
@@ -152,9 +160,10 @@ def _commands(group: Any, prefix: str = "") -> dict[str, Any]:
 def test_no_command_that_changes_something_is_forgotten() -> None:
     """A new command either leaves rows, or is named here as one that only tells."""
     silent = {
-        name for name, command in _commands(get_command(whole())).items()
+        name
+        for name, command in _commands(get_command(whole())).items()
         if not hasattr(command.callback, "leaves_row")
-    }  # fmt: skip
+    }
     assert silent == ONLY_TELL
 
 

@@ -50,9 +50,16 @@ def test_a_folder_and_a_catalog_of_ones_own(world: World, cli: Cli) -> None:
     catalog = f"sqlite:///{world.folder}/catalog.db"
     by_files = cli.json("publish", "shard", "--iceberg", "--to", f"{where}/files")
     by_name = cli.json(
-        "publish", "shard", "--iceberg", "--to", f"{where}/sql", "--catalog", catalog,
-        "--as", "air.rows",
-    )  # fmt: skip
+        "publish",
+        "shard",
+        "--iceberg",
+        "--to",
+        f"{where}/sql",
+        "--catalog",
+        catalog,
+        "--as",
+        "air.rows",
+    )
 
     assert by_files["table"] == f"{where}/files"
     assert by_name["table"] == "air.rows"

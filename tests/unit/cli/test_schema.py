@@ -35,13 +35,21 @@ def test_each_change_makes_a_version(cli: Cli) -> None:
     shown = cli.json("schema", "show", "events")
     assert names(shown) == ["id", "payload", "length"]
     assert shown["columns"][2] == {
-        "id": 4, "name": "length", "type": "int64", "nullable": True, "default": 3, "role": "value",
-    }  # fmt: skip
+        "id": 4,
+        "name": "length",
+        "type": "int64",
+        "nullable": True,
+        "default": 3,
+        "role": "value",
+    }
     assert [(c["id"], c["name"]) for c in shown["dropped"]] == [(2, "kind")]
     assert [v["changes"] for v in shown["versions"]] == [
-        ["declared"], ["added size int16 (id 4, default 3)"], ["renamed size to length"],
-        ["widened length from int16 to int64"], ["dropped kind (id 2)"],
-    ]  # fmt: skip
+        ["declared"],
+        ["added size int16 (id 4, default 3)"],
+        ["renamed size to length"],
+        ["widened length from int16 to int64"],
+        ["dropped kind (id 2)"],
+    ]
 
 
 def test_rows_that_are_there_have_the_default(cli: Cli) -> None:

@@ -141,9 +141,16 @@ def test_count_prints_one_number_and_json_keeps_its_shape(cli: Cli) -> None:
     found = cli.json("read", "events")
     assert found["rows"] == 30
     assert set(found) == {
-        "rows", "parts_fetched", "parts_skipped", "bytes_fetched", "bytes_skipped", "as_of", "mode",
-        "monotonic", "out",
-    }  # fmt: skip
+        "rows",
+        "parts_fetched",
+        "parts_skipped",
+        "bytes_fetched",
+        "bytes_skipped",
+        "as_of",
+        "mode",
+        "monotonic",
+        "out",
+    }
 
 
 @pytest.mark.parametrize(
@@ -311,14 +318,20 @@ def completed(cli: Cli, typed: str) -> list[str]:
     """Return what bash proposes for a half-typed line."""
     words = typed.split(" ")
     env = {
-        **os.environ, "_STRATA_COMPLETE": "complete_bash", "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(words) - 1), "STRATA_CONFIG": str(cli.config),
-    }  # fmt: skip
+        **os.environ,
+        "_STRATA_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+        "STRATA_CONFIG": str(cli.config),
+    }
     code = "from strata.cli.app import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.argv=['strata']; {code}"],
-        env=env, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout.split()
 
 
@@ -382,27 +395,48 @@ def test_missing_java_is_named_with_its_cure(cli: Cli, monkeypatch: pytest.Monke
 def test_equal_reasons_of_parts_are_shown_once() -> None:
     def part(number: int, reason: str, **more: object) -> dict[str, object]:
         return {
-            "key": f"shards/s/parts/{number:040x}.parquet", "verdict": "skip", "level": "part",
-            "cause": "proven", "expression": "id > 9", "help": "", "rows": 1, "bytes": 10,
-            "row_groups": None, "reason": reason, **more,
-        }  # fmt: skip
+            "key": f"shards/s/parts/{number:040x}.parquet",
+            "verdict": "skip",
+            "level": "part",
+            "cause": "proven",
+            "expression": "id > 9",
+            "help": "",
+            "rows": 1,
+            "bytes": 10,
+            "row_groups": None,
+            "reason": reason,
+            **more,
+        }
 
     text = "skipped: id > 9 is never true"
     parts = [part(n, f"{text} (id in [0, {n}])") for n in range(3)]
     parts.append(part(3, "kept: id > 9 may be true", verdict="keep", cause="overlap"))
     document = {
-        "filter": "id > 9", "as_of": 0, "parts_total": 4, "parts_kept": 1, "bytes_total": 40,
-        "bytes_kept": 10, "levels": [], "row_groups": [], "kept_because": [],
-        "skipped_because": [], "static": {"could_skip": True}, "parts": parts,
-    }  # fmt: skip
+        "filter": "id > 9",
+        "as_of": 0,
+        "parts_total": 4,
+        "parts_kept": 1,
+        "bytes_total": 40,
+        "bytes_kept": 10,
+        "levels": [],
+        "row_groups": [],
+        "kept_because": [],
+        "skipped_because": [],
+        "static": {"could_skip": True},
+        "parts": parts,
+    }
     why, listed = (t for t in explain_tables(document)[-2:] if isinstance(t, Table))
     assert [(line[0], line[2], line[4]) for line in why.lines] == [
-        (1, 3, text), (2, 1, "kept: id > 9 may be true"),
-    ]  # fmt: skip
+        (1, 3, text),
+        (2, 1, "kept: id > 9 may be true"),
+    ]
     at = listed.columns.index("ranges")
     assert [line[at] for line in listed.lines] == [
-        "(id in [0, 0])", "(id in [0, 1])", "(id in [0, 2])", "",
-    ]  # fmt: skip
+        "(id in [0, 0])",
+        "(id in [0, 1])",
+        "(id in [0, 2])",
+        "",
+    ]
     assert len({line[0] for line in listed.lines}) == 4  # names are long enough to differ
 
 

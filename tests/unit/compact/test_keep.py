@@ -127,9 +127,11 @@ def test_history_tells_what_merges_did() -> None:
     newest = told["merges"][0]
     assert newest["seqno"] == load(stores).seqno
     assert (newest["updates_in"], newest["updates_out"], newest["runs_in"], newest["tasks"]) == (
-        report.requests[-1].updates_in, report.requests[-1].updates_out,
-        report.requests[-1].runs_in, 1,
-    )  # fmt: skip
+        report.requests[-1].updates_in,
+        report.requests[-1].updates_out,
+        report.requests[-1].runs_in,
+        1,
+    )
     assert told["updates_in"] == sum(r.updates_in for r in report.requests)
     assert len(merge_history(load(stores), 0)["merges"]) == 0
 

@@ -26,7 +26,9 @@ def test_a_merge_takes_no_more_memory_than_it_was_allowed(case: str) -> None:
     gib, cap_mib = CASES[case]
     done = subprocess.run(
         [sys.executable, str(PROGRAM), case, "--gib", str(gib), "--cap-mib", str(cap_mib)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr

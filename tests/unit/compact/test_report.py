@@ -48,15 +48,22 @@ def test_only_what_another_merge_was_faster_with_was_not_applied() -> None:
 @pytest.mark.parametrize(
     ("request_", "shown"),
     [
-        (replace(DONE, parts_kept=0, resumed=0),
-         "why: applied; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9"),
-        (DONE, "why: applied; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9 (11 kept), "
-               "13 of 12 tasks done before"),
-        (replace(DONE, by_reference=True, parts_kept=0, resumed=0),
-         "why: applied by reference; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9"),
+        (
+            replace(DONE, parts_kept=0, resumed=0),
+            "why: applied; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9",
+        ),
+        (
+            DONE,
+            "why: applied; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9 (11 kept), "
+            "13 of 12 tasks done before",
+        ),
+        (
+            replace(DONE, by_reference=True, parts_kept=0, resumed=0),
+            "why: applied by reference; updates 1,004 -> 5, bytes 6,006 -> 7, parts 8 -> 9",
+        ),
         (PLANNED, "why: planned; 1,004 updates, 6,006 bytes"),
     ],
-)  # fmt: skip
+)
 def test_a_person_is_told_what_became_of_a_request(request_: RequestReport, shown: str) -> None:
     assert str(request_).partition(") ")[2] == shown
 
@@ -64,7 +71,7 @@ def test_a_person_is_told_what_became_of_a_request(request_: RequestReport, show
 def test_a_person_is_told_what_was_done_or_why_nothing() -> None:
     assert report(idle="all is well").lines() == [
         "s: since the beginning; nothing to do: all is well",
-    ]  # fmt: skip
+    ]
     assert report(PLANNED, PLANNED).lines()[0] == "s: since the beginning; 2 merges would be done"
     told = report(DONE, LATE).lines()
     assert told[0] == "s: since the beginning; 1 of 2 merges applied in 1.2 s; runs 21 -> 2"
@@ -89,7 +96,9 @@ def test_history_tells_of_what_is_under_way() -> None:
     (told,) = merge_history(state)["under_way"]
 
     assert (told["lower"], told["upper"], told["since"]) == (
-        progress.lower, progress.upper, progress.since,
-    )  # fmt: skip
+        progress.lower,
+        progress.upper,
+        progress.since,
+    )
     assert (told["done"], told["tasks"]) == (progress.done, progress.tasks)
     assert told["bytes_in"] == sum(b.size_bytes for b in state.batches if b.manifest)

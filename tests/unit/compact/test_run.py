@@ -90,11 +90,17 @@ def test_a_batch_of_two_relations_waits_for_its_migration() -> None:
         part
         for relation, rows in [(old.relation, [("a", 1, 0, 1)]), (new, [("b", 2, 0, 1)])]
         for part in write_parts(
-            stores.blob, part_prefix("shard", 0), [table(relation, rows)], relation,
-            layout=old.spec.write_format, description=Description(MIN_TIME, 1, MIN_TIME),
-            part_bytes=4096, row_group_bytes=1024, stats_spec=old.spec.stats,
+            stores.blob,
+            part_prefix("shard", 0),
+            [table(relation, rows)],
+            relation,
+            layout=old.spec.write_format,
+            description=Description(MIN_TIME, 1, MIN_TIME),
+            part_bytes=4096,
+            row_group_bytes=1024,
+            stats_spec=old.spec.stats,
         )
-    ]  # fmt: skip
+    ]
     batch = write_batch(stores.blob, "shard", parts, MIN_TIME, 1, MIN_TIME)
     machine.append("shard", token="both", lower=MIN_TIME, upper=1, batch=batch)
     state = load(stores)

@@ -48,8 +48,10 @@ def test_filters_are_loaded_by_shard_and_name(tmp_path: Path) -> None:
         (tmp_path / f"{shard}-{name}.yaml").write_text(text)
 
     assert [(f.shard, f.name) for f in load_filters(str(tmp_path))] == [
-        ("a", "x"), ("a", "y"), ("b", "x"),
-    ]  # fmt: skip
+        ("a", "x"),
+        ("a", "y"),
+        ("b", "x"),
+    ]
     assert [f.name for f in load_filters(str(tmp_path), "b")] == ["x"]
 
 

@@ -31,10 +31,13 @@ def test_a_file_sets_what_it_names_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     settings = load(
-        tmp_path, '[store]\nblob = "memory://file"\n[rollout]\nkill = false\n',
-        STRATA__STORE__BLOB="memory://env", STRATA__ROLLOUT__KILL="true",
-        STRATA__COMPACT__HISTORY_MS="86_400_000", STRATA__SHARDS_DIR="elsewhere",
-    )  # fmt: skip
+        tmp_path,
+        '[store]\nblob = "memory://file"\n[rollout]\nkill = false\n',
+        STRATA__STORE__BLOB="memory://env",
+        STRATA__ROLLOUT__KILL="true",
+        STRATA__COMPACT__HISTORY_MS="86_400_000",
+        STRATA__SHARDS_DIR="elsewhere",
+    )
     assert settings.store.blob == "memory://env"
     assert settings.rollout.kill is True
     assert settings.compact == CompactSettings(history_ms=86_400_000)

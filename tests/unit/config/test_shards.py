@@ -66,5 +66,9 @@ def test_the_shards_of_the_demo_are_well_declared() -> None:
     folder = Path(__file__).parents[3] / "config" / "shards"
 
     assert sorted(declared_shards(str(folder))) == [
-        "airports", "flight_events", "flights", "planes", "weather",
-    ]  # fmt: skip
+        "airports",
+        "flight_events",
+        "flights",
+        "planes",
+        "weather",
+    ]

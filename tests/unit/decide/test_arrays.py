@@ -18,9 +18,14 @@ def holds(lists: Expr, value: int) -> Expr:
 
 @pytest.mark.parametrize(
     ("function", "others"),
-    [("array_sort", ()), ("reverse_list", ()), ("array_remove", (number(1),)),
-     ("array_except", (call("create_array", kind=LIST),)), ("slice", (number(1), number(9)))],
-)  # fmt: skip
+    [
+        ("array_sort", ()),
+        ("reverse_list", ()),
+        ("array_remove", (number(1),)),
+        ("array_except", (call("create_array", kind=LIST),)),
+        ("slice", (number(1), number(9))),
+    ],
+)
 def test_elements_are_those_of_the_list(function: str, others: tuple[Expr, ...]) -> None:
     made = call(function, access(NUMBERS, []), *others, kind=LIST)
 

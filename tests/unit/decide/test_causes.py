@@ -16,10 +16,15 @@ from strata.stats import STATS_VERSION
 from strata.stats.wire import JSON_PATH, path_name
 from tests.spec.language import RELATION, E, call, col, constant, path
 
-TEXT = pa.struct([
-    ("nulls", pa.int64()), ("low", pa.string()), ("high", pa.string()),
-    ("low_exact", pa.bool_()), ("high_exact", pa.bool_()),
-])  # fmt: skip
+TEXT = pa.struct(
+    [
+        ("nulls", pa.int64()),
+        ("low", pa.string()),
+        ("high", pa.string()),
+        ("low_exact", pa.bool_()),
+        ("high_exact", pa.bool_()),
+    ]
+)
 NUMBER = pa.struct([("nulls", pa.int64()), ("low", pa.int32()), ("high", pa.int32())])
 COUNTS = dict.fromkeys(
     ("json_nulls", "bools", "trues", "numbers", "integers", "strings", "lists", "maps"), 0
@@ -34,9 +39,14 @@ def _reason(
     expr: E, stats: pa.Table, version: int | None = STATS_VERSION, quarantine: Sequence[str] = ()
 ) -> Reason:
     (found,) = reasons(
-        Filter(expr.expr, "", 0, 0), stats, RELATION, [0], versions=[version],
-        quarantine=quarantine, shard="flights",
-    )  # fmt: skip
+        Filter(expr.expr, "", 0, 0),
+        stats,
+        RELATION,
+        [0],
+        versions=[version],
+        quarantine=quarantine,
+        shard="flights",
+    )
     return found
 
 
@@ -105,9 +115,16 @@ def test_a_failing_call_names_its_safe_form_or_the_conjunct_that_hides_it() -> N
 
 def test_json_of_several_kinds_is_told() -> None:
     kinds = COUNTS | {
-        "present": 10, "numbers": 5, "integers": 5, "strings": 5, "complete": True,
-        "num_low": 1.0, "num_high": 2.0, "str_low": "a", "str_high": "b",
-    }  # fmt: skip
+        "present": 10,
+        "numbers": 5,
+        "integers": 5,
+        "strings": 5,
+        "complete": True,
+        "num_low": 1.0,
+        "num_high": 2.0,
+        "str_low": "a",
+        "str_high": "b",
+    }
     stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds)
     number = call("cast", path("$.a"), kind="integer", ansi="ansi")
     found = _reason(call("greater_than", number, constant(5, "integer")), stats)
@@ -119,9 +136,16 @@ def test_json_of_several_kinds_is_told() -> None:
 
 def test_a_variant_path_of_several_kinds_is_told() -> None:
     kinds = COUNTS | {
-        "present": 10, "numbers": 5, "integers": 5, "strings": 5, "complete": True,
-        "num_low": 1.0, "num_high": 2.0, "str_low": "a", "str_high": "b",
-    }  # fmt: skip
+        "present": 10,
+        "numbers": 5,
+        "integers": 5,
+        "strings": 5,
+        "complete": True,
+        "num_low": 1.0,
+        "num_high": 2.0,
+        "str_low": "a",
+        "str_high": "b",
+    }
     stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds)
     variant = call("parse_json", col("js"), kind="variant", ansi="try")
     number = call("variant_get", variant, constant("$.a", "string"), kind="integer", ansi="ansi")

@@ -61,11 +61,13 @@ def test_chunks_and_narrowing_change_no_verdict(
 ) -> None:
     exprs = tuple(conjunct.expr for conjunct in conjuncts)  # type: ignore[attr-defined]
     whole = exprs[0] if len(exprs) == 1 else Call("and", exprs, "boolean")
-    stats = pa.table({
-        "rows": [10] * len(parts),
-        "s.1": _stats([n for n, _ in parts]),
-        "s.2": _stats([m for _, m in parts]),
-    })  # fmt: skip
+    stats = pa.table(
+        {
+            "rows": [10] * len(parts),
+            "s.1": _stats([n for n, _ in parts]),
+            "s.2": _stats([m for _, m in parts]),
+        }
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(import_module("strata.decide.decision"), "CHUNK_PARTS", chunk)
         found = decide(_filter(whole), stats, RELATION).keep.tolist()

@@ -57,8 +57,10 @@ def test_a_shard_that_nothing_was_written_to_is_read_at_no_time() -> None:
             resolve_as_of(state, at)
 
 
-@pytest.mark.parametrize(("at", "parts"), [(4, [1]), (7, [2]), (9, [2]), (10, [2, 1]),
-                                           (16, [2, 1]), (17, [2, 2]), (None, [2, 2])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "parts"),
+    [(4, [1]), (7, [2]), (9, [2]), (10, [2, 1]), (16, [2, 1]), (17, [2, 2]), (None, [2, 2])],
+)
 def test_of_a_batch_the_parts_with_updates_up_to_a_time_are_looked_at(
     at: int | None, parts: list[int]
 ) -> None:

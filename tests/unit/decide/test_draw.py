@@ -12,9 +12,16 @@ KEYS = [f"shard/part-{number}" for number in range(2000)]
 
 @pytest.mark.parametrize(
     ("percent", "last"),  # the last draw that belongs to it; -1: none
-    [(-1, -1), (0, -1), (1, -(-(2**64) // 100) - 1), (50, 2**63 - 1), (75, 3 * 2**62 - 1),
-     (100, 2**64 - 1), (101, 2**64 - 1)],
-)  # fmt: skip
+    [
+        (-1, -1),
+        (0, -1),
+        (1, -(-(2**64) // 100) - 1),
+        (50, 2**63 - 1),
+        (75, 3 * 2**62 - 1),
+        (100, 2**64 - 1),
+        (101, 2**64 - 1),
+    ],
+)
 def test_a_share_ends_where_its_percent_of_all_draws_do(percent: int, last: int) -> None:
     drawn = np.array(sorted({0, max(last, 0), min(last + 1, 2**64 - 1), 2**64 - 1}), np.uint64)
 

@@ -40,8 +40,10 @@ def test_the_summary_counts_levels_and_groups_reasons(stores: Stores) -> None:
     document = explained(stores).to_json()
 
     assert [(x["level"], x["total"], x["kept"]) for x in document["levels"]] == [
-        ("batches", 3, 2), ("parts", 4, 2), ("row groups", 4, 2),
-    ]  # fmt: skip
+        ("batches", 3, 2),
+        ("parts", 4, 2),
+        ("row groups", 4, 2),
+    ]
     groups = {group["cause"]: group for group in document["kept_because"]}
     assert set(groups) == {"rows may satisfy it", "no statistics"}
     assert "strata stats backfill shard --columns n" in groups["no statistics"]["help"]
@@ -55,9 +57,9 @@ def test_the_summary_counts_levels_and_groups_reasons(stores: Stores) -> None:
 def test_a_filter_that_can_never_skip_is_told_so(stores: Stores) -> None:
     odd: Expr = Opaque("Rand: rand()", "double")
     call = Call("greater_than", (N, Call("cast", (odd,), "long")), "boolean")
-    static = explain_filter(
-        stores, load(stores), type(greater(1))(call, "", 0, 0)
-    ).to_json()["static"]  # fmt: skip
+    static = explain_filter(stores, load(stores), type(greater(1))(call, "", 0, 0)).to_json()[
+        "static"
+    ]
 
     assert not static["could_skip"]
     assert "Rand" in static["conjuncts"][0]["because"]

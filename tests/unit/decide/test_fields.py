@@ -67,7 +67,7 @@ CASES: list[tuple[str, list[Any], list[Any], list[int], str, Any]] = [
     (PLACE, [place(1.0), None], [place(9.0), place(None)], [0], "double", 9.0),
     (PLACE, [place(1.0, 1)], [place(1.0, 7)], [1, 0], "integer", 7),
     ("array<int32>", [None], [{"dims": [], "vals": []}], [], "void", None),
-]  # fmt: skip
+]
 IDS = [f"{case[0][:20]}{case[3]}" for case in CASES]
 
 

@@ -47,8 +47,9 @@ def more(expr: Expr, value: object) -> Expr:
 def kept(expr: Expr, *texts: str | None) -> bool:
     """Return whether a part of these documents is kept, by the columns that the filter needs."""
     filter = Filter(expr, "", 0, 0)
-    stats = concat([collect(pa.table({str(JS.id): pa.array(texts, pa.string())}), RELATION)],
-                   [len(texts)])  # fmt: skip
+    stats = concat(
+        [collect(pa.table({str(JS.id): pa.array(texts, pa.string())}), RELATION)], [len(texts)]
+    )
     whole = bool(decide(filter, stats, RELATION).keep[0])
     few = stats.select([n for n in stats.column_names if n in needed_columns(filter)])
     assert bool(decide(filter, few, RELATION).keep[0]) == whole, "a column is missing"

@@ -56,8 +56,11 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> Stores:
 def load(stores: Stores, mode: str = "off", percent: int = 0) -> State:
     state = Machine(stores).load("shard")
     rollout = replace(
-        state.rollout, mode=mode, audit_percent=percent, basis=basis_of(state),  # type: ignore[arg-type]
-    )  # fmt: skip
+        state.rollout,
+        mode=mode,
+        audit_percent=percent,
+        basis=basis_of(state),  # type: ignore[arg-type]
+    )
     return replace(state, rollout=rollout)
 
 
@@ -176,10 +179,16 @@ def test_manifests_in_pieces_are_planned_as_whole_ones(
         runs = [table(RELATION, [(n, "x", t, 1)]) for t, n in enumerate((3, 20, 9, 15, 30))]
         append(stores, "shard", 0, 5, runs, "both")
         plan = plan_read(stores, load(stores, mode, percent), filter=greater(14), as_of=3)
-        found.append((
-            [(run.run, run.parts) for run in plan.runs], plan.skipped, plan.bytes_skipped,
-            plan.audited, plan.proofs, plan.parts_total,
-        ))  # fmt: skip
+        found.append(
+            (
+                [(run.run, run.parts) for run in plan.runs],
+                plan.skipped,
+                plan.bytes_skipped,
+                plan.audited,
+                plan.proofs,
+                plan.parts_total,
+            )
+        )
     assert found[0] == found[1] == found[2]
     assert found[0][-1] == 4  # the fifth is of a later time
 

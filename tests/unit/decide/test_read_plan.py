@@ -66,8 +66,11 @@ def test_one_retraction_in_one_run_makes_counts_fall() -> None:
 
 def test_of_parts_with_chosen_row_groups_a_share_of_the_bytes_is_read() -> None:
     assert [(part.size_bytes, len(part.splits)) for part in PARTS[:4]] == [
-        (10, 0), (11, 1), (12, 2), (13, 3),
-    ]  # fmt: skip
+        (10, 0),
+        (11, 1),
+        (12, 2),
+        (13, 3),
+    ]
 
     assert plan(LAZY[:4]).bytes_read == 10 + 11 + 12 + 13
     assert plan(LAZY[:4], groups={"p3": (0, 2)}).bytes_read == 10 + 11 + 12 + 13 * 2 // 3

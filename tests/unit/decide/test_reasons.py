@@ -44,9 +44,13 @@ def test_a_kept_part_shows_the_range_that_reaches_the_constant() -> None:
 
 def test_reasons_and_verdicts_agree_on_what_is_kept() -> None:
     conditions = [
-        col("n") > 3, col("n") > 9, col("n") * 2 > 100, call("tomorrow", col("n")),
-        (col("n") > 3) & (col("n") < 2), (col("n") > 3) & call("tomorrow", col("n")),
-    ]  # fmt: skip
+        col("n") > 3,
+        col("n") > 9,
+        col("n") * 2 > 100,
+        call("tomorrow", col("n")),
+        (col("n") > 3) & (col("n") < 2),
+        (col("n") > 3) & call("tomorrow", col("n")),
+    ]
     for condition in conditions:
         filter = Filter(condition.expr, "", 0, 0)
         found = reasons(filter, _stats(), RELATION, range(3))

@@ -85,14 +85,19 @@ def sampled(skipped: list[Skipped], percent: int, salt: str, least: int) -> list
 
 @settings(max_examples=20, deadline=None)
 @given(
-    than=st.integers(-10, 1210), named=st.sets(st.integers(0, 60), max_size=4),
-    percent=st.sampled_from([0, 1, 10, 50, 100]), least=st.integers(0, 9),
-)  # fmt: skip
+    than=st.integers(-10, 1210),
+    named=st.sets(st.integers(0, 60), max_size=4),
+    percent=st.sampled_from([0, 1, 10, 50, 100]),
+    least=st.integers(0, 9),
+)
 def test_decisions_and_samples_are_those_of_an_object_for_each_part(
     stores: Stores, than: int, named: set[int], percent: int, least: int
 ) -> None:
-    every = [ref for b in state_of(stores).batches
-             for ref in part_refs(load_manifest(stores, state_of(stores), b))]  # fmt: skip
+    every = [
+        ref
+        for b in state_of(stores).batches
+        for ref in part_refs(load_manifest(stores, state_of(stores), b))
+    ]
     state = state_of(stores, *(every[n % len(every)].key for n in sorted(named)))
     skipped, tightened = plainly(stores, state, greater(than))
 
@@ -125,8 +130,11 @@ def test_costs_are_those_of_the_samples_at_each_share(stores: Stores) -> None:
     told = costs(found, greater(480), run="run", least=2, seconds=1.0, audited_bytes=1000)
 
     for cost, share in zip(told, SHARES, strict=True):
-        some = [one for skips in (found.skipped, found.tightened)
-                for one in sampled(list(skips), share, "run", 2)]  # fmt: skip
+        some = [
+            one
+            for skips in (found.skipped, found.tightened)
+            for one in sampled(list(skips), share, "run", 2)
+        ]
         assert (cost.parts, cost.size_bytes) == (len(some), 2 * sum(s.size_bytes for s in some))
 
 

@@ -18,12 +18,21 @@ from strata.model.types import parse_type
 from strata.stats.wire import JSON_PATH, scalar_type
 
 KINDS = {
-    1: ("int16", "short"), 2: ("int32", "integer"), 3: ("int64", "long"),
-    4: ("float32", "float"), 5: ("float64", "double"), 6: ("numeric(10,2)", "decimal(10,2)"),
-    7: ("numeric(38,0)", "decimal(38,0)"), 8: ("date", "date"), 9: ("timestamp", "timestamp_ntz"),
-    10: ("timestamptz", "timestamp"), 11: ("string", "string"), 12: ("bytes", "binary"),
-    13: ("bool", "boolean"), 14: ("jsonb", "string"),
-}  # fmt: skip
+    1: ("int16", "short"),
+    2: ("int32", "integer"),
+    3: ("int64", "long"),
+    4: ("float32", "float"),
+    5: ("float64", "double"),
+    6: ("numeric(10,2)", "decimal(10,2)"),
+    7: ("numeric(38,0)", "decimal(38,0)"),
+    8: ("date", "date"),
+    9: ("timestamp", "timestamp_ntz"),
+    10: ("timestamptz", "timestamp"),
+    11: ("string", "string"),
+    12: ("bytes", "binary"),
+    13: ("bool", "boolean"),
+    14: ("jsonb", "string"),
+}
 RELATION = Relation(
     0, tuple(Declared(i, f"c{i}", parse_type(k)) for i, (k, _) in KINDS.items()), (1,), (1,)
 )
@@ -238,9 +247,15 @@ def test_a_part_holds_no_number_where_nulls_and_nans_are_all_of_it(
 @pytest.mark.parametrize("lost", ["num_low", "num_high", "str_low", "str_high"])
 def test_a_json_path_without_one_of_its_ends_is_open(lost: str) -> None:
     row = NO_VALUES | {
-        "present": 10, "maps": 0, "numbers": 5, "num_low": 1.0, "num_high": 2.0, "strings": 5,
-        "str_low": "a", "str_high": "b",
-    }  # fmt: skip
+        "present": 10,
+        "maps": 0,
+        "numbers": 5,
+        "num_low": 1.0,
+        "num_high": 2.0,
+        "strings": 5,
+        "str_low": "a",
+        "str_high": "b",
+    }
     shape = pa.struct([field for field in JSON_PATH if field.name != lost])
     stats = _paths(root=[MAPS]).append_column("s.14$.a", pa.array([row], shape))
 

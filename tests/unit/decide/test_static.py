@@ -38,7 +38,7 @@ def _unknown(arg: E) -> Expr:
         (Call("or", (RANDOM, RANDOM), "boolean"), "Rand: rand()"),
         (Call("or", (RANDOM, SAFE.expr, CLOCK), "boolean"), "Rand: rand(); Udf: clock()"),
     ],
-)  # fmt: skip
+)
 def test_a_conjunct_that_proves_nothing_says_why(expr: Expr, because: str) -> None:
     (prospect,) = _outlook(expr).conjuncts
 
@@ -52,8 +52,11 @@ def test_each_conjunct_has_its_own_reason() -> None:
     assert [p.proves for p in found] == [False, True, False, False]
     assert [p.fails for p in found] == [False, False, True, True]
     assert [p.because for p in found] == [
-        "it reads no column", "", "Rand: rand()", "the function add is in quarantine",
-    ]  # fmt: skip
+        "it reads no column",
+        "",
+        "Rand: rand()",
+        "the function add is in quarantine",
+    ]
 
 
 def test_help_names_the_conjunct_that_belongs_in_front() -> None:

@@ -26,8 +26,12 @@ def lines(landing: Landing, source: str) -> dict[str, list[str]]:
 
 def test_every_source_has_files_by_day(landing: Landing) -> None:
     assert dict(landing.files) == {
-        "flights": 40, "flight_events": 40, "weather": 40, "planes": 40, "airports": 1,
-    }  # fmt: skip
+        "flights": 40,
+        "flight_events": 40,
+        "weather": 40,
+        "planes": 40,
+        "airports": 1,
+    }
     assert list(lines(landing, "flights"))[:2] == ["2013-01-01", "2013-01-02"]
     assert landing.rows["flights"] == landing.rows["flight_events"] == 34_701
     assert landing.rows["airports"] == 1458

@@ -240,11 +240,13 @@ def test_what_cannot_be_removed_is_named(world: World) -> None:
     note_text = f"see the mail of {BOB}"
     move = lambda state, now: (
         replace(
-            state, seqno=state.seqno + 1, walltime_ms=state.walltime_ms + 1,
+            state,
+            seqno=state.seqno + 1,
+            walltime_ms=state.walltime_ms + 1,
             rollout=replace(state.rollout, reason=note_text),
         ),
         None,
-    )  # fmt: skip
+    )
     world.machine.apply("s", move)
 
     found = erased(world.stores, "s", "name", BOB)

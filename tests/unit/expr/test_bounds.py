@@ -82,9 +82,16 @@ def test_fitting_keeps_what_is_inside_and_tells_what_is_not(a: int, b: int) -> N
         assert int(fitting.high[0]) == min(high, kind.high)
 
 
-@pytest.mark.parametrize(("value", "shift", "digits"), [
-    (10**17, 3, 18), (-(10**17), 3, 18), (5, 2, 10), (10**9, 9, 10), (10**8, 10, 8),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "shift", "digits"),
+    [
+        (10**17, 3, 18),
+        (-(10**17), 3, 18),
+        (5, 2, 10),
+        (10**9, 9, 10),
+        (10**8, 10, 8),
+    ],
+)
 def test_decimals_are_moved_exactly_however_many_digits_they_get(
     value: int, shift: int, digits: int
 ) -> None:

@@ -14,14 +14,24 @@ from strata.expr.nodes import Call, Column, Literal, Opaque
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (None, "integer"), (True, "boolean"), (2**63 - 1, "long"), (0.1, "double"), ("é", "string"),
-        (float("inf"), "double"), (float("-inf"), "double"), (b"\xff\x00", "binary"),
+        (None, "integer"),
+        (True, "boolean"),
+        (2**63 - 1, "long"),
+        (0.1, "double"),
+        ("é", "string"),
+        (float("inf"), "double"),
+        (float("-inf"), "double"),
+        (b"\xff\x00", "binary"),
         (Decimal("-1.50"), "decimal(10,2)"),
     ],
-)  # fmt: skip
+)
 def test_a_constant_is_read_back_as_it_was(value: Any, kind: str) -> None:
-    expr = Call("equal_to", (Column(3, "x", kind, False), Literal(value, kind)), "boolean",
-                (("ansi", "ansi"),))  # fmt: skip
+    expr = Call(
+        "equal_to",
+        (Column(3, "x", kind, False), Literal(value, kind)),
+        "boolean",
+        (("ansi", "ansi"),),
+    )
     filter = Filter(expr, "x = ?", 5, 6)
 
     assert load_filter(dump_filter(filter)) == filter
@@ -42,9 +52,12 @@ def test_a_column_may_be_null_unless_it_is_said_not_to() -> None:
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [
-        ("map<int,string>", "int"), ("map<struct<a:int,b:int>,int>", "struct<a:int,b:int>"),
-        ("struct<a:int,b:int>", "unknown"), ("map<int,int", "unknown"), ("x", "unknown"),
+        ("map<int,string>", "int"),
+        ("map<struct<a:int,b:int>,int>", "struct<a:int,b:int>"),
+        ("struct<a:int,b:int>", "unknown"),
+        ("map<int,int", "unknown"),
+        ("x", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_only_a_map_has_keys(kind: str, keys: str) -> None:
     assert key_type(kind) == keys

@@ -93,7 +93,7 @@ SMALL = [
     text("if", Call("is_null", (S,), "boolean"), S2, "none"),
     text("string_repeat", Call("cast", (number("length", LENGTHY),), "string"), 30),
     TWICE,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("expr", LARGE, ids=range(len(LARGE)))

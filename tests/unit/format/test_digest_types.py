@@ -114,12 +114,19 @@ def test_each_type_is_digested_as_written_down(
         ("list<list<int16>>", [[[1], [2]], [[1, 2]], [[1, 2], []], [[], [1, 2]], [[2, 1]]]),
         ("list<int32>", [[], [None], [None, None], [0], [None, 0], [0, None], None]),
         ("list<string>", [["ab"], ["a", "b"], ["", "ab"], ["ab", ""], [None, "ab"]]),
-        ("record<a: int32, b: int32>",
-         [{"a": 1, "b": None}, {"a": None, "b": 1}, {"a": None, "b": None}, {"a": 1, "b": 1},
-          None]),
+        (
+            "record<a: int32, b: int32>",
+            [
+                {"a": 1, "b": None},
+                {"a": None, "b": 1},
+                {"a": None, "b": None},
+                {"a": 1, "b": 1},
+                None,
+            ],
+        ),
         ("map<int32>", [[], [("a", None)], [("a", 0)], [("b", 0)], [("a", 0), ("b", 0)]]),
     ],
-)  # fmt: skip
+)
 def test_another_structure_is_another_digest(declared: str, values: list[Any]) -> None:
     found = hashes(to_array(values, parse_type(declared)), parse_type(declared))
     assert len(set(found)) == len(values)
@@ -128,13 +135,17 @@ def test_another_structure_is_another_digest(declared: str, values: list[Any]) -
 @pytest.mark.parametrize(
     ("narrow", "wide", "value"),
     [
-        ("uint8", "uint64", 255), ("uint8", "int16", 255), ("uint32", "int64", 2**32 - 1),
-        ("int16", "int64", -3), ("list<int16>", "list<int64>", [-1, None]),
-        ("map<float32>", "map<float64>", [("a", 1.5)]), ("varchar(3)", "string", "abc"),
+        ("uint8", "uint64", 255),
+        ("uint8", "int16", 255),
+        ("uint32", "int64", 2**32 - 1),
+        ("int16", "int64", -3),
+        ("list<int16>", "list<int64>", [-1, None]),
+        ("map<float32>", "map<float64>", [("a", 1.5)]),
+        ("varchar(3)", "string", "abc"),
         ("record<a: int16>", "record<a: int32, b: string>", {"a": 1, "b": None}),
         ("array<uint8>", "array<uint16>", {"dims": [{"lower_bound": 1, "length": 1}], "vals": [9]}),
     ],
-)  # fmt: skip
+)
 def test_widening_changes_no_digest(narrow: str, wide: str, value: Any) -> None:
     old, new = parse_type(narrow), parse_type(wide)
     assert hashes(to_array([value], old), old) == hashes(to_array([value], new), new)

@@ -39,8 +39,10 @@ def test_every_form_has_a_function_in_each_half_of_the_row_codec() -> None:
 
 def test_field_numbers_are_those_of_one_layout_and_one_name() -> None:
     rows = ENCODINGS.values()
-    shapes = {row.number: {(r.datum, r.layout.form) for r in rows if r.number == row.number}
-              for row in rows}  # fmt: skip
+    shapes = {
+        row.number: {(r.datum, r.layout.form) for r in rows if r.number == row.number}
+        for row in rows
+    }
     shared = {number: forms for number, forms in shapes.items() if len(forms) > 1}
     assert shared == {22: {("list", Form.LIST), ("list", Form.RECORD)}}
 

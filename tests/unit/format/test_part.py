@@ -329,7 +329,7 @@ def test_an_old_part_comes_in_the_columns_of_the_new_relation(layout: str) -> No
     table = pa.table(
         {"1": ["hello"], "2": [5], "3": [0.5], "5": [Decimal("1.25")], "t": [0], "d": [1]},
         schema=updates_schema(OLD),
-    )  # fmt: skip
+    )
     data = part(table, layout, OLD).data
 
     found = read(data, NEW, relations=[OLD, NEW])

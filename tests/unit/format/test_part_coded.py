@@ -26,10 +26,15 @@ def updates(rows: int = ROWS, texts: int = 3) -> pa.Table:
     """Return rows of which each text is one of a few; some are null."""
     names = [None if i % 11 == 0 else f"é{i % texts}" for i in range(rows)]
     columns = {
-        "1": range(rows), "2": names, "3": [n and n.encode() for n in names], "4": names,
-        "5": [n and f'"{n}"' for n in names], "6": [[n] for n in names],
-        "t": [0] * rows, "d": [1] * rows,
-    }  # fmt: skip
+        "1": range(rows),
+        "2": names,
+        "3": [n and n.encode() for n in names],
+        "4": names,
+        "5": [n and f'"{n}"' for n in names],
+        "6": [[n] for n in names],
+        "t": [0] * rows,
+        "d": [1] * rows,
+    }
     return pa.table(columns, schema=updates_schema(RELATION))
 
 
@@ -91,8 +96,9 @@ def test_both_halves_are_compared_as_texts() -> None:
 
 
 def test_a_column_that_was_widened_comes_as_texts() -> None:
-    wide = [Column(c.id, c.name, parse_type("varchar(20)") if c.id == 4 else c.type)
-            for c in COLUMNS]  # fmt: skip
+    wide = [
+        Column(c.id, c.name, parse_type("varchar(20)") if c.id == 4 else c.type) for c in COLUMNS
+    ]
     found = read(part(updates()), Relation(1, tuple(wide), (1,), ()), coded=True)
 
     assert coded(found) == ["2", "3"]
@@ -146,8 +152,10 @@ def test_other_readers_see_texts(layout: str) -> None:
         if file.metadata.row_group(0).column(i).path_in_schema == "v_s.2"
     )
     assert (column.has_dictionary_page, column.statistics.min, column.statistics.max) == (
-        True, "é0", "é2",
-    )  # fmt: skip
+        True,
+        "é0",
+        "é2",
+    )
     assert column.statistics.null_count == len([n for n in updates()["2"].to_pylist() if n is None])
 
 

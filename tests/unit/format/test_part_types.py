@@ -25,9 +25,12 @@ ALL = every_type.RELATION
 
 def encoded(table: pa.Table, relation: Relation, layout: str, row_group_bytes: int = 4000) -> bytes:
     return encode_part(
-        table, relation, layout,
-        description=Description(0, 1000, 0), row_group_bytes=row_group_bytes,
-    ).data  # fmt: skip
+        table,
+        relation,
+        layout,
+        description=Description(0, 1000, 0),
+        row_group_bytes=row_group_bytes,
+    ).data
 
 
 def assert_same(found: pa.Table, wanted: pa.Table) -> None:
@@ -69,10 +72,12 @@ def test_each_column_can_be_read_alone(layout: str) -> None:
 def test_equal_rows_have_equal_bytes_whatever_nulls_hide() -> None:
     table = every_type.updates()
     rebuilt = pa.Table.from_arrays(
-        [pa.concat_arrays([c.slice(0, 3).combine_chunks(), c.slice(3).combine_chunks()])
-         for c in table.columns],
+        [
+            pa.concat_arrays([c.slice(0, 3).combine_chunks(), c.slice(3).combine_chunks()])
+            for c in table.columns
+        ],
         schema=table.schema,
-    )  # fmt: skip
+    )
     for layout in LAYOUTS:
         assert encoded(table, ALL, layout) == encoded(rebuilt, ALL, layout)
 

@@ -99,11 +99,21 @@ def read(world: World) -> None:
 
 
 OPERATIONS: list[Event] = [
-    append, World.compact, World.backfill, partial(World.trim, budget_bytes=20), collect, read,
-]  # fmt: skip
+    append,
+    World.compact,
+    World.backfill,
+    partial(World.trim, budget_bytes=20),
+    collect,
+    read,
+]
 EVENTS: list[Event] = [
-    append, World.compact, World.backfill, partial(World.trim, budget_bytes=10), collect, settle,
-]  # fmt: skip
+    append,
+    World.compact,
+    World.backfill,
+    partial(World.trim, budget_bytes=10),
+    collect,
+    settle,
+]
 
 
 def name(event: Any) -> str:
@@ -309,9 +319,11 @@ def test_a_clock_that_is_wrong_loses_nothing(world: World, ahead_hours: int) -> 
     world.compact()
     slow = world.write([5])
     wrong = Stores(
-        world.inner.blob, world.inner.consensus,
-        lambda: world.now_ms + ahead_hours * HOUR, world.inner.settings,
-    )  # fmt: skip
+        world.inner.blob,
+        world.inner.consensus,
+        lambda: world.now_ms + ahead_hours * HOUR,
+        world.inner.settings,
+    )
 
     for _ in range(4):
         world.now_ms += HOUR

@@ -154,9 +154,7 @@ def test_verdicts_are_kept_as_evidence_for_their_days(world: World) -> None:
     world.blob.set(key, b"table")
     world.blob.live[key] = (b"table", world.now_ms)
 
-    assert fate_of(world, key) == (
-        Fate.LIVE, "evidence of soft evaluation, kept for 400 days"
-    )  # fmt: skip
+    assert fate_of(world, key) == (Fate.LIVE, "evidence of soft evaluation, kept for 400 days")
     world.now_ms += 401 * DAY
     assert world.sweep(hours=0).deleted == 1
     named = keys.verdict_key("s", "named")
@@ -218,10 +216,12 @@ def test_logs_of_filters_and_of_backfills_are_bounded(world: World) -> None:
     old, folded, summary, today = (
         keys.usage_key("s", day, name)
         for day, name in (
-            ("2023-10-01", "007"), ("2023-11-13", "007"), ("2023-11-13", "summary"),
+            ("2023-10-01", "007"),
+            ("2023-11-13", "007"),
+            ("2023-11-13", "summary"),
             ("2023-11-14", "007"),
         )
-    )  # fmt: skip
+    )
     for key in (old, folded, summary, today):
         world.blob.set(key, b"[]")
     for number in range(RUNS_MAX + 3):

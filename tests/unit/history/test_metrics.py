@@ -29,11 +29,19 @@ DOCUMENTED = Path(__file__).parents[3] / "docs/reference/metrics.md"
 READS = {
     f"strata.read.{name}"
     for name in (
-        "reads", "parts_fetched", "parts_skipped", "parts_audited", "parts_without_stats",
-        "bytes_fetched", "bytes_skipped", "bytes_audited", "bytes_without_stats", "updates",
+        "reads",
+        "parts_fetched",
+        "parts_skipped",
+        "parts_audited",
+        "parts_without_stats",
+        "bytes_fetched",
+        "bytes_skipped",
+        "bytes_audited",
+        "bytes_without_stats",
+        "updates",
         "first_row_seconds",
     )
-}  # fmt: skip
+}
 OPERATIONS = {f"strata.operation.{name}" for name in ("count", "seconds", "rows", "bytes")}
 SHARDS = {
     f"strata.shard.{name}"

@@ -56,8 +56,13 @@ def test_each_shard_of_a_job_gets_a_row_that_says_who_what_how_much_and_how_it_e
 
     [a], [b] = (operations.recent(stores, name, 9) for name in ("a", "b"))
     assert (a.what, a.who, a.outcome, a.rows, a.bytes, a.seconds) == (
-        "validate", "ann", "mismatch", 7, 70, 2.0,
-    )  # fmt: skip
+        "validate",
+        "ann",
+        "mismatch",
+        7,
+        70,
+        2.0,
+    )
     assert (b.outcome, b.rows) == ("done", 3)  # the mismatch was in the other shard
 
 
@@ -70,8 +75,10 @@ def test_what_s3_was_asked_for_is_told_once_of_one_shard_or_of_all(stores: Store
             assert list(_results([("x", None, spent), ("y", None, {"put_object": 1})])) == [*"xy"]
         operations.note(stores, Metrics(), what, 0, document, 0)
     told = {"s3_puts": 1, "s3_gets": 4, "s3_bytes_in": 9, "s3_bytes_out": 0}
-    rows = {(row.shard, row.what): orjson.loads(row.details)
-            for row in operations.recent(stores, "a", 9)}  # fmt: skip
+    rows = {
+        (row.shard, row.what): orjson.loads(row.details)
+        for row in operations.recent(stores, "a", 9)
+    }
     assert rows["a", "compact"] == told
     assert rows[operations.EVERY_SHARD, "validate"] == told
     assert not rows["a", "validate"].keys() & told.keys()
@@ -123,9 +130,10 @@ def test_figures_of_an_operation_go_to_statsd_under_documented_names(
 
     tags = "#outcome:done,shard:a,what:compact"  # no shard of that name is there: no more figures
     assert got == {
-        f"strata.operation.count:1|c|{tags}", f"strata.operation.seconds:1500|ms|{tags}",
+        f"strata.operation.count:1|c|{tags}",
+        f"strata.operation.seconds:1500|ms|{tags}",
         "strata.compact.parts_out:4|g|#shard:a",
-    }  # fmt: skip
+    }
 
 
 def test_each_read_with_a_filter_tells_what_it_skipped(receiver: socket.socket) -> None:

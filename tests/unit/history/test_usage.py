@@ -201,6 +201,7 @@ def test_usefulness_is_the_share_of_parts_skipped_by_reads(stores: Stores, clock
     assert usage.usefulness(used, {}) == {"s.1": pytest.approx((3 * 0.25 + 1) / 4 + usage.MENTION)}
     now = {used[0].identity: {"s.1": 1.0, "s.2": 0.0}}
     assert usage.usefulness(used, now) == {
-        "s.1": pytest.approx(1 + usage.MENTION), "s.2": pytest.approx(usage.MENTION * 3 / 4),
-    }  # fmt: skip
+        "s.1": pytest.approx(1 + usage.MENTION),
+        "s.2": pytest.approx(usage.MENTION * 3 / 4),
+    }
     assert usage.usefulness([], {}) == {}

@@ -111,8 +111,9 @@ def arrow_columns() -> dict[str, pa.Array]:
     found["half float"] = pa.array([1.5, float("nan"), 2.0], pa.float16())
     found["null"] = pa.nulls(3)
     found["dictionary"] = pa.array(["a", "b", "a"]).dictionary_encode()
-    found["interval"] = pa.array([(1, 2, 3), (2**31 - 1, 2**31 - 1, 2**63 - 1), None],
-                                 pa.month_day_nano_interval())  # fmt: skip
+    found["interval"] = pa.array(
+        [(1, 2, 3), (2**31 - 1, 2**31 - 1, 2**63 - 1), None], pa.month_day_nano_interval()
+    )
     return found
 
 

@@ -99,9 +99,16 @@ def test_a_batch_is_committed_and_read_back(world: World) -> None:
     assert world.rows() == {(1, None, 10): 1, (2, "b", 10): 1}
     assert world.state.upper == 20
     assert {k: report[k] for k in list(report)[:9]} == {
-        "shard": "s", "seqno": 2, "lower": 10, "upper": 20, "updates": 2, "parts": 1,
-        "bytes": world.state.batches[-1].size_bytes, "rejected": 0, "already_committed": False,
-    }  # fmt: skip
+        "shard": "s",
+        "seqno": 2,
+        "lower": 10,
+        "upper": 20,
+        "updates": 2,
+        "parts": 1,
+        "bytes": world.state.batches[-1].size_bytes,
+        "rejected": 0,
+        "already_committed": False,
+    }
 
 
 def test_the_same_interval_again_changes_nothing_and_reads_no_file(world: World) -> None:
@@ -228,8 +235,9 @@ def test_a_task_takes_files_by_bytes(world: World) -> None:
     tasks = ingest_tasks(small, world.state, Step(0, 3 * DAY, "plan", tuple(files)))
 
     assert [[f.name for f in task.files] for task in tasks] == [
-        ["in/1970-01-01.csv", "in/1970-01-02.csv"], ["in/1970-01-03.csv"],
-    ]  # fmt: skip
+        ["in/1970-01-01.csv", "in/1970-01-02.csv"],
+        ["in/1970-01-03.csv"],
+    ]
 
 
 def test_an_unreadable_row_is_quarantined_and_counted(world: World) -> None:
@@ -265,9 +273,14 @@ def test_too_many_unreadable_rows_commit_nothing(world: World) -> None:
     [key] = details.pop("quarantine")
     assert world.stores.blob.get(str(key))
     assert details == {
-        "file": "a.csv", "line": 2, "column": "id", "value": "bad",
-        "reason": "not readable as int64", "rejected": 20, "rows": 200,
-    }  # fmt: skip
+        "file": "a.csv",
+        "line": 2,
+        "column": "id",
+        "value": "bad",
+        "reason": "not readable as int64",
+        "rejected": 20,
+        "rows": 200,
+    }
 
 
 def test_no_rejected_row_is_allowed_where_none_is_declared(tmp_path: Path) -> None:

@@ -20,11 +20,20 @@ from strata.store.open import open_stores
 from tests.support.values import plain, same
 
 COLUMNS = {
-    "id": "int64", "u": "uuid", "big": "uint64", "n": "numeric", "at": "time", "gap": "interval",
-    "months": "interval year to month", "tags": "list<string>", "grid": "array<int32>",
-    "props": "map<jsonb>", "place": "record<lat: float64, note: string>", "span": "range<int32>",
+    "id": "int64",
+    "u": "uuid",
+    "big": "uint64",
+    "n": "numeric",
+    "at": "time",
+    "gap": "interval",
+    "months": "interval year to month",
+    "tags": "list<string>",
+    "grid": "array<int32>",
+    "props": "map<jsonb>",
+    "place": "record<lat: float64, note: string>",
+    "span": "range<int32>",
     "code": "char(3)",
-}  # fmt: skip
+}
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 GOOD = [
     "1", UUID.upper(), "18446744073709551615", "0." + "1" * 39, "23:59:60.5", "1 mon -1 days",
@@ -111,10 +120,14 @@ def test_what_was_read_comes_in_again_from_parquet(filled: World, tmp_path: Path
 def test_json_brings_the_same_values(filled: World, tmp_path: Path) -> None:
     again = World(tmp_path, "jsonl")
     row = dict(zip(COLUMNS, GOOD, strict=True)) | {
-        "props": {"k": [100.0], "a": None}, "place": {"lat": 1.5}, "tags": ["a", "b,c", None],
+        "props": {"k": [100.0], "a": None},
+        "place": {"lat": 1.5},
+        "tags": ["a", "b,c", None],
         "grid": {"dims": [{"lower_bound": 0, "length": 2}], "vals": [1, 2]},
-        "gap": {"months": 1, "days": -1}, "span": {"lower": 2, "upper": 4}, "id": 1,
-    }  # fmt: skip
+        "gap": {"months": 1, "days": -1},
+        "span": {"lower": 2, "upper": 4},
+        "id": 1,
+    }
     line = orjson.dumps(row).decode().replace(f'"{GOOD[3]}"', GOOD[3])
     again.path.write_text(line.replace(f'"{GOOD[2]}"', GOOD[2]) + '\n{"id": 2}\n')
     again.ingest()

@@ -80,10 +80,12 @@ def in_partitions(world: World) -> None:
 
 
 WAYS: dict[str, tuple[Fill, int]] = {  # and how often each row comes
-    "tasks": (in_two_tasks, 3), "runs of a task": (in_one_task, 2),
-    "same_content": (under_two_names, 2), "pieces": (in_pieces, 4000),
+    "tasks": (in_two_tasks, 3),
+    "runs of a task": (in_one_task, 2),
+    "same_content": (under_two_names, 2),
+    "pieces": (in_pieces, 4000),
     "partitions": (in_partitions, 4),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=["new", "old"])
@@ -228,9 +230,11 @@ def test_statistics_go_to_the_batch_that_they_are_of(world: World) -> None:
 def test_what_was_skipped_of_equal_runs_is_decided_again(world: World, *, old: bool) -> None:
     in_two_tasks(world)
     where = Filter(
-        Call("greater_than", (Column(1, "id", "long"), Literal(9, "long")), "boolean"), "id > 9",
-        0, 0,
-    )  # fmt: skip
+        Call("greater_than", (Column(1, "id", "long"), Literal(9, "long")), "boolean"),
+        "id > 9",
+        0,
+        0,
+    )
     plan = plan_read(world.stores, world.state, filter=where, mode="on")
     receipt = issue(world.stores, world.state, plan, where)
 

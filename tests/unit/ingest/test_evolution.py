@@ -54,21 +54,29 @@ def test_a_file_that_lacks_a_column_with_a_default_has_the_default(
     world.ingest(file(world, kind, new, "c"), lower=20, upper=30)
 
     assert world.rows() == {
-        (1, "a", 50, 0): 1, (2, "b", 50, 0): 1, (1, "a", 50, 10): -1, (3, "c", 7, 20): 1,
-    }  # fmt: skip
+        (1, "a", 50, 0): 1,
+        (2, "b", 50, 0): 1,
+        (1, "a", 50, 10): -1,
+        (3, "c", 7, 20): 1,
+    }
 
 
 def test_a_missing_key_has_the_default_and_null_is_null(tmp_path: Path) -> None:
     world = World(tmp_path, **source(format="jsonl"))
-    evolve(world, AddColumn("size", INT, default=50), AddColumn("note", parse_type("bytes"),
-           default="AAE="))  # fmt: skip
+    evolve(
+        world,
+        AddColumn("size", INT, default=50),
+        AddColumn("note", parse_type("bytes"), default="AAE="),
+    )
     lines = '{"id": 1}\n{"id": 2, "size": null, "note": null}\n{"id": 3, "size": 4, "note": "x"}\n'
 
     world.ingest(world.put("a.jsonl", lines), lower=0, upper=10)
 
     assert world.rows() == {
-        (1, None, 50, b"\x00\x01", 0): 1, (2, None, None, None, 0): 1, (3, None, 4, b"x", 0): 1,
-    }  # fmt: skip
+        (1, None, 50, b"\x00\x01", 0): 1,
+        (2, None, None, None, 0): 1,
+        (3, None, 4, b"x", 0): 1,
+    }
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -143,9 +151,11 @@ def test_a_renamed_header_is_named_with_the_column_that_it_was(
 ) -> None:
     world = World(tmp_path, **source(format=kind))
     evolve(
-        world, AddColumn("gust", INT), RenameColumn("gust", "wind"),
+        world,
+        AddColumn("gust", INT),
+        RenameColumn("gust", "wind"),
         RenameColumn("wind", "wind_speed"),
-    )  # fmt: skip
+    )
 
     rows = {"id": [1], "name": ["a"], header: [3]}
     with pytest.raises(InvalidRequest, match="lacks a declared column") as error:

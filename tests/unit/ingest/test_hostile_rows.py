@@ -232,12 +232,16 @@ AVRO: dict[str, tuple[Any, list[Any]]] = {
     "far time": ({"type": "long", "logicalType": "timestamp-micros"}, [0, 2**63 - 1, 0]),
     "early time": ({"type": "long", "logicalType": "timestamp-millis"}, [0, -(2**63), 0]),
     "time": ({"type": "long", "logicalType": "time-micros"}, [0, 2**63 - 1, 0]),
-    "union": (["null", "string", "long", "double", "bytes", {"type": "array", "items": "long"}],
-              ["a", b"\xff", [2**63 - 1]]),
-    "many": (["null", *({"type": "record", "name": f"r{n}", "fields": []} for n in range(500)),
-              "long"], [None, 5, None]),
+    "union": (
+        ["null", "string", "long", "double", "bytes", {"type": "array", "items": "long"}],
+        ["a", b"\xff", [2**63 - 1]],
+    ),
+    "many": (
+        ["null", *({"type": "record", "name": f"r{n}", "fields": []} for n in range(500)), "long"],
+        [None, 5, None],
+    ),
     "nan": (["double", "string"], [1.5, float("nan"), "a"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", AVRO)

@@ -21,17 +21,20 @@ def bounds(lower: str, upper: str, every: str | None) -> list[str]:
 def test_an_interval_is_cut_into_steps() -> None:
     assert bounds("2013-01-01", "2013-01-03", None) == ["2013-01-01T00:00:00Z"]
     assert bounds("2013-01-01", "2013-01-03", "P1D") == [
-        "2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z",
-    ]  # fmt: skip
+        "2013-01-01T00:00:00Z",
+        "2013-01-02T00:00:00Z",
+    ]
     assert len(bounds("2013-01-01", "2013-01-03", "PT6H")) == 8
     assert len(bounds("2013-01-01", "2014-01-01", "P7D")) == 53
 
 
 def test_months_follow_the_calendar() -> None:
     assert bounds("2013-01-31", "2013-05-01", "P1M") == [
-        "2013-01-31T00:00:00Z", "2013-02-28T00:00:00Z",
-        "2013-03-31T00:00:00Z", "2013-04-30T00:00:00Z",
-    ]  # fmt: skip
+        "2013-01-31T00:00:00Z",
+        "2013-02-28T00:00:00Z",
+        "2013-03-31T00:00:00Z",
+        "2013-04-30T00:00:00Z",
+    ]
     assert len(bounds("2013-01-01", "2015-01-01", "P1Y")) == 2
 
 

@@ -36,9 +36,10 @@ def test_rejected_rows_are_found_with_their_place_and_text(world: World) -> None
 
     assert found.token == report["token"]
     assert [(r["file"], r["line"], r["value"], r["raw"]) for r in found.rows] == [
-        ("a.csv", 3, "70000", b'70000,"b\nb"'), ("a.csv", 5, "x", b"x,c"),
+        ("a.csv", 3, "70000", b'70000,"b\nb"'),
+        ("a.csv", 5, "x", b"x,c"),
         ("a.csv", 7, "70001", b"70001,e"),
-    ]  # fmt: skip
+    ]
     assert {r["header"] for r in found.rows} == {"id,name"}
     assert rejected(world.stores, "s", "another-token") == []
 

@@ -7,9 +7,17 @@ from strata.ingest.task import IngestReport
 COUNTS = Counts(rows=8, rejected=1, files=4, late=2, stats_bytes=30, stats_ms=250.4)
 NEW = IngestReport("s", 3, 0, 10, 7, 2, 900, False, counts=COUNTS, quarantine=("key",))
 OLD = IngestReport(
-    "s", 2, -10, 0, 5, 1, 100, True,
-    counts=Counts(rejected=9, taken_before=3), copies=(("x.csv", "a.csv"),),
-)  # fmt: skip
+    "s",
+    2,
+    -10,
+    0,
+    5,
+    1,
+    100,
+    True,
+    counts=Counts(rejected=9, taken_before=3),
+    copies=(("x.csv", "a.csv"),),
+)
 
 
 def test_only_new_batches_are_counted() -> None:

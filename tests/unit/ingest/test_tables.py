@@ -53,9 +53,10 @@ def test_rows_bring_their_time_and_their_diff(tmp_path: Path) -> None:
     names = "id name n at"
 
     write(
-        world, Rows(0, 10, envelope="diff", time_column="at", diff_column="n"),
+        world,
+        Rows(0, 10, envelope="diff", time_column="at", diff_column="n"),
         table((1, "a", 2, 3), (2, "b", -1, 4), names=names),
-    )  # fmt: skip
+    )
 
     assert world.rows() == {(1, "a", 3): 2, (2, "b", 4): -1}
 
@@ -68,8 +69,12 @@ def test_tables_may_replace_rows_by_key(tmp_path: Path) -> None:
     write(world, Rows(10, 20, envelope="upsert", deleted_column="gone"), rows)
 
     assert world.rows() == {
-        (1, "a", 0): 1, (2, "b", 0): 1, (1, "a", 10): -1, (2, "b", 10): -1, (2, "d", 10): 1,
-    }  # fmt: skip
+        (1, "a", 0): 1,
+        (2, "b", 0): 1,
+        (1, "a", 10): -1,
+        (2, "b", 10): -1,
+        (2, "d", 10): 1,
+    }
 
 
 def test_bad_rows_go_to_the_quarantine_and_bad_tables_are_refused(tmp_path: Path) -> None:

@@ -132,8 +132,12 @@ def test_a_rounded_decimal_of_a_change_stream_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_of(tmp_path, "numeric(38,0)", "jsonl", envelope="debezium")
-    field = {"field": "n", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
-             "parameters": {"scale": "0"}}  # fmt: skip
+    field = {
+        "field": "n",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "0"},
+    }
     schema = {"type": "struct", "fields": [{"field": "after", "fields": [field]}]}
     payload = {
         "before": None,

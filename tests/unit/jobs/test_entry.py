@@ -48,9 +48,10 @@ def run(names: list[str], config: str, file: Path, code: int = 0) -> tuple[int, 
         return {"shard": name, "rows": 7}
 
     ended = run_job(
-        str(file), lambda: ({"shards": each_shard(names, work)}, code),
+        str(file),
+        lambda: ({"shards": each_shard(names, work)}, code),
         Noted("compact", config, names),
-    )  # fmt: skip
+    )
     return ended, json.loads(file.read_text())
 
 
@@ -69,8 +70,10 @@ def test_the_others_are_served_and_each_has_its_own_row_of_history(
         name: operations.recent(stores(config), name, 9)[0] for name in ("bad", "fine", "wrong")
     }
     assert {name: one.outcome for name, one in rows.items()} == {
-        "bad": "failed", "fine": "done", "wrong": "bad request",
-    }  # fmt: skip
+        "bad": "failed",
+        "fine": "done",
+        "wrong": "bad request",
+    }
     assert json.loads(rows["bad"].details)["error"].startswith("Corrupt: digest")
     assert "exit_code" not in json.loads(rows["bad"].details)
     assert all(0 <= one.seconds < 1 for one in rows.values())

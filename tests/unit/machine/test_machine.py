@@ -43,9 +43,11 @@ class World:
         self.faults, self.slept = Faults(), list[float]()
         clock = count(1_000)
         self.stores = Stores(
-            FaultyBlob(self.blob, self.faults), FaultyConsensus(self.consensus, self.faults),
-            lambda: next(clock), SETTINGS,
-        )  # fmt: skip
+            FaultyBlob(self.blob, self.faults),
+            FaultyConsensus(self.consensus, self.faults),
+            lambda: next(clock),
+            SETTINGS,
+        )
 
     def machine(self) -> Machine:
         return Machine(self.stores, sleep=self.slept.append)
@@ -248,9 +250,12 @@ def test_a_crash_at_any_call_is_repaired_by_the_same_request(
 def test_a_soak_of_failures_commits_every_append_once(world: World) -> None:
     world.machine().create(spec())
     shares = {
-        Outcome.REFUSED: 0.1, Outcome.REQUEST_LOST: 0.1, Outcome.REPLY_LOST: 0.1,
-        Outcome.CRASH_BEFORE: 0.03, Outcome.CRASH_AFTER: 0.03,
-    }  # fmt: skip
+        Outcome.REFUSED: 0.1,
+        Outcome.REQUEST_LOST: 0.1,
+        Outcome.REPLY_LOST: 0.1,
+        Outcome.CRASH_BEFORE: 0.03,
+        Outcome.CRASH_AFTER: 0.03,
+    }
     world.faults.plan(seeded(11, shares))
     for number in range(300):
         while True:

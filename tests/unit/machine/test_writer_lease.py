@@ -144,9 +144,11 @@ def test_a_lease_is_renewed_in_the_background(world: World) -> None:
 def test_a_renewal_that_fails_is_tried_again(world: World) -> None:
     faults = Faults(sleep=lambda _: None)
     world.stores = Stores(
-        world.inner.blob, FaultyConsensus(world.inner.consensus, faults),
-        world.inner.clock, world.inner.settings,
-    )  # fmt: skip
+        world.inner.blob,
+        FaultyConsensus(world.inner.consensus, faults),
+        world.inner.clock,
+        world.inner.settings,
+    )
     with Lease(world.machine, "s", "job", lease_ms=60):
         [first] = world.state.writers
         faults.plan([Outcome.REQUEST_LOST] * 20)

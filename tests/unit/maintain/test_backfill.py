@@ -295,11 +295,16 @@ def test_a_column_that_cannot_be_known_is_asked_for_once() -> None:
     table = rows(0, 60)
     twice = pa.array(['{"a":1,"a":2}'] * 60, table.schema.field("4").type)
     parts = write_parts(
-        opened.blob, keys.part_prefix(SHARD),
-        [table.set_column(3, table.schema.field("4"), twice)], RELATION, layout="row",
-        description=Description(0, 100, MIN_TIME), part_bytes=10_000, row_group_bytes=1024,
+        opened.blob,
+        keys.part_prefix(SHARD),
+        [table.set_column(3, table.schema.field("4"), twice)],
+        RELATION,
+        layout="row",
+        description=Description(0, 100, MIN_TIME),
+        part_bytes=10_000,
+        row_group_bytes=1024,
         stats_spec=SPEC.stats,
-    )  # fmt: skip
+    )
     batch = write_batch(opened.blob, SHARD, parts, 0, 100, MIN_TIME)
     Machine(opened).append(SHARD, token="t", lower=0, upper=100, batch=batch)
 
@@ -356,11 +361,16 @@ def test_times_choose_parts_not_batches(stores: Stores) -> None:
     table = rows(300, 60)
     times = pa.array([300] * 30 + [390] * 30, pa.int64())
     parts = write_parts(
-        stores.blob, keys.part_prefix(SHARD),
-        [table.set_column(4, "t", times)], RELATION, layout="row",
-        description=Description(300, 400, MIN_TIME), part_bytes=1500, row_group_bytes=1024,
+        stores.blob,
+        keys.part_prefix(SHARD),
+        [table.set_column(4, "t", times)],
+        RELATION,
+        layout="row",
+        description=Description(300, 400, MIN_TIME),
+        part_bytes=1500,
+        row_group_bytes=1024,
         stats_spec=SPEC.stats,
-    )  # fmt: skip
+    )
     batch = write_batch(stores.blob, SHARD, parts, 300, 400, MIN_TIME)
     Machine(stores).append(SHARD, token="t", lower=300, upper=400, batch=batch)
     meant = [p.ref for p in parts if p.ref.t_high >= 350]
@@ -433,10 +443,16 @@ def test_the_requests_of_a_dry_run_are_about_those_of_the_run() -> None:
     Machine(opened).create(big)
     table = rows(0, 20_000)
     parts = write_parts(
-        opened.blob, keys.part_prefix(SHARD), [table.set_column(4, "t", pa.array([0] * 20_000))],
-        RELATION, layout="row", description=Description(0, 100, MIN_TIME),
-        part_bytes=big.part_bytes, row_group_bytes=big.row_group_bytes, stats_spec=big.stats,
-    )  # fmt: skip
+        opened.blob,
+        keys.part_prefix(SHARD),
+        [table.set_column(4, "t", pa.array([0] * 20_000))],
+        RELATION,
+        layout="row",
+        description=Description(0, 100, MIN_TIME),
+        part_bytes=big.part_bytes,
+        row_group_bytes=big.row_group_bytes,
+        stats_spec=big.stats,
+    )
     batch = write_batch(opened.blob, SHARD, parts, 0, 100, MIN_TIME)
     Machine(opened).append(SHARD, token="t", lower=0, upper=100, batch=batch)
     assert len(parts) > 1

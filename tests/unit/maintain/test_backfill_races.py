@@ -177,8 +177,9 @@ def test_a_trim_may_be_interrupted_likewise(event: Event) -> None:
         steps = Steps(at, lambda stores=stores: event(stores))  # type: ignore[misc]
         shaky = replace(
             stores,
-            blob=Interrupted(stores.blob, steps), consensus=Interrupted(stores.consensus, steps),
-        )  # fmt: skip
+            blob=Interrupted(stores.blob, steps),
+            consensus=Interrupted(stores.consensus, steps),
+        )
         report = work(shaky)
         if steps.done < at:
             break

@@ -70,9 +70,11 @@ def tables(stores: Stores) -> list[pa.Table]:
 def left(stores: Stores) -> set[str]:
     """Return the statistics columns that every part still has."""
     return set.intersection(
-        *({n for n in t.column_names if n.startswith("s.") and not t[n].null_count}
-          for t in tables(stores))
-    )  # fmt: skip
+        *(
+            {n for n in t.column_names if n.startswith("s.") and not t[n].null_count}
+            for t in tables(stores)
+        )
+    )
 
 
 def skipped(stores: Stores, filter: Filter) -> int:
@@ -138,8 +140,10 @@ def test_filters_that_readers_used_count_like_registered_ones(stores: Stores) ->
 
         (effect,) = report.filters
         assert (effect.source, effect.skipped_before, effect.skipped_after) == (
-            "log", before, before,
-        )  # fmt: skip
+            "log",
+            before,
+            before,
+        )
 
 
 def test_the_report_adds_up(stores: Stores) -> None:
@@ -201,9 +205,9 @@ def test_only_named_columns_are_trimmed(stores: Stores) -> None:
     assert left(stores) == others
     assert {e.column for e in report.columns} == {"name"}
     assert [stats_columns(t).select(sorted(others)) for t in tables(stores)] == old
-    assert trim_shard(
-        stores, SHARD, Selection(columns=("name",)), budget_bytes=0
-    ).parts_changed == 0  # fmt: skip
+    assert (
+        trim_shard(stores, SHARD, Selection(columns=("name",)), budget_bytes=0).parts_changed == 0
+    )
 
 
 def test_times_and_limits_choose_parts(stores: Stores) -> None:

@@ -182,12 +182,15 @@ def with_sum(stores: Stores, diffs_sum: int) -> None:
 
     def change(state: State, now_ms: int) -> tuple[State, bool]:
         slots = [
-            replace(slot, batches=tuple(
-                replace(b, diffs_sum=diffs_sum) if b == state.batches[0] else b
-                for b in slot.batches
-            ))
+            replace(
+                slot,
+                batches=tuple(
+                    replace(b, diffs_sum=diffs_sum) if b == state.batches[0] else b
+                    for b in slot.batches
+                ),
+            )
             for slot in state.spine.slots
-        ]  # fmt: skip
+        ]
         return replace(
             state, seqno=state.seqno + 1, spine=replace(state.spine, slots=tuple(slots))
         ), True

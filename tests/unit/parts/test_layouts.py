@@ -48,10 +48,16 @@ def mixed_run(stores: Stores, number: int, layouts: tuple[str, ...]) -> None:
     for i, layout in enumerate(layouts):
         size = -(-updates.num_rows // len(layouts))
         parts += write_parts(
-            stores.blob, part_prefix("shard"), [updates.slice(i * size, size)], RELATION,
-            layout=layout, description=Description(number, number + 1, MIN_TIME),
-            part_bytes=1 << 20, row_group_bytes=1024, stats_spec=stats_spec(stores),
-        )  # fmt: skip
+            stores.blob,
+            part_prefix("shard"),
+            [updates.slice(i * size, size)],
+            RELATION,
+            layout=layout,
+            description=Description(number, number + 1, MIN_TIME),
+            part_bytes=1 << 20,
+            row_group_bytes=1024,
+            stats_spec=stats_spec(stores),
+        )
     batch = write_batch(stores.blob, "shard", parts, number, number + 1, MIN_TIME)
     assert len(batch.runs) == 1
     Machine(stores).append("shard", token=f"{number}", lower=number, upper=number + 1, batch=batch)

@@ -26,13 +26,15 @@ from tests.support.stored import memory_stores
 
 PARTS, MANY = 9, 100
 NAMES = ("name", "doc.id", "tags", "few")
-KEYED = parse_spec({
-    "name": "s",
-    "columns": [{"name": "id", "type": "int64"}, {"name": "text", "type": "string"}],
-    "key": ["id"],
-    "part_bytes": 1 << 16,
-    "stats": {"blooms": ["id"], "bloom_bits": 12},
-})  # fmt: skip
+KEYED = parse_spec(
+    {
+        "name": "s",
+        "columns": [{"name": "id", "type": "int64"}, {"name": "text", "type": "string"}],
+        "key": ["id"],
+        "part_bytes": 1 << 16,
+        "stats": {"blooms": ["id"], "bloom_bits": 12},
+    }
+)
 
 
 def world(**stats: object) -> Stores:

@@ -213,17 +213,24 @@ def test_a_damaged_blob_stops_the_read(shard: tuple[Stores, State], how: str) ->
         stores.blob.live[key] = whole
 
 
-@pytest.mark.parametrize(("name", "says"), [
-    ("parts", "does not list the parts that the state counts"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("parts", "does not list the parts that the state counts"),
+    ],
+)
 def test_an_index_that_counts_wrongly_is_refused(
     shard: tuple[Stores, State], name: str, says: str
 ) -> None:
     stores, state = shard
     place = INDEX_SCHEMA.get_field_index(name)
-    other = rewritten(stores, state, lambda index: index.set_column(
-        place, INDEX_SCHEMA.field(name), pa.array([5, *index[name].to_pylist()[1:]])
-    ))  # fmt: skip
+    other = rewritten(
+        stores,
+        state,
+        lambda index: index.set_column(
+            place, INDEX_SCHEMA.field(name), pa.array([5, *index[name].to_pylist()[1:]])
+        ),
+    )
     with pytest.raises(Corrupt, match=says):
         plan_read(stores, other)
 
@@ -266,13 +273,18 @@ def test_a_check_finds_what_an_index_says_wrongly(shard: tuple[Stores, State]) -
     def off(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
         field = INDEX_SCHEMA.field(name)
         return lambda index: index.set_column(
-            INDEX_SCHEMA.get_field_index(name), field,
+            INDEX_SCHEMA.get_field_index(name),
+            field,
             pa.array([*index[name].to_pylist()[:-1], value], field.type),
-        )  # fmt: skip
+        )
 
     def findings(some: State) -> list[str]:
-        return [f.statement for one in look(stores, some) for f in one.findings
-                if f.what not in ("part",)]  # fmt: skip
+        return [
+            f.statement
+            for one in look(stores, some)
+            for f in one.findings
+            if f.what not in ("part",)
+        ]
 
     assert findings(state) == []
     for name, value in [("t_low", 9), ("t_last", 0), ("run_high", 3), ("rows", 1), ("digest", 1),

@@ -86,8 +86,12 @@ def test_a_row_is_taken_back_in_columns_that_it_was_not_written_with() -> None:
     compact_shard(stores, "shard", settings(history_ms=1), full=True)
 
     assert counted(stores) == {
-        ("k1", 5, 50): 2, ("k1", 2, 50): 2, ("k2", 4, 50): 2, ("k2", 1, 50): 2, ("k1", 5, 5): -2,
-    }  # fmt: skip
+        ("k1", 5, 50): 2,
+        ("k1", 2, 50): 2,
+        ("k2", 4, 50): 2,
+        ("k2", 1, 50): 2,
+        ("k1", 5, 5): -2,
+    }
 
 
 def test_one_run_of_an_old_version_is_brought_to_the_newest_when_all_is_asked_for() -> None:
@@ -169,10 +173,16 @@ def test_an_input_that_is_not_what_was_recorded_is_found(change: Change) -> None
     state = load(stores)
     rows = table(RELATION, [("k", 1, 2, 2, 1)])
     parts = write_parts(
-        stores.blob, part_prefix("shard"), [rows], RELATION, layout="both",
-        description=Description(2, 3, MIN_TIME), part_bytes=4096, row_group_bytes=4096,
+        stores.blob,
+        part_prefix("shard"),
+        [rows],
+        RELATION,
+        layout="both",
+        description=Description(2, 3, MIN_TIME),
+        part_bytes=4096,
+        row_group_bytes=4096,
         stats_spec=state.spec.stats,
-    )  # fmt: skip
+    )
     lying = [replace(part, ref=replace(part.ref, digest=part.ref.digest ^ 1)) for part in parts]
     batch = write_batch(stores.blob, "shard", lying, 2, 3, MIN_TIME)
     Machine(stores).append("shard", token="lie", lower=2, upper=3, batch=batch)
@@ -226,9 +236,11 @@ def test_a_shift_is_of_all_tasks_together() -> None:
 
 def test_migrated_rows_have_the_newest_columns() -> None:
     new = Relation(
-        1, (Column(1, "k", TEXT), Column(3, "c", parse_type("int64")),
-            Column(4, "x", INT, default=7)), (1,), (),
-    )  # fmt: skip
+        1,
+        (Column(1, "k", TEXT), Column(3, "c", parse_type("int64")), Column(4, "x", INT, default=7)),
+        (1,),
+        (),
+    )
     rows = migrated(table(RELATION, [("k", 1, 2, 0, 1)]), RELATION, new)
 
     assert rows.select(updates_schema(new).names).schema.types == updates_schema(new).types

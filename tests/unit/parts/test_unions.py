@@ -123,8 +123,10 @@ def test_a_batch_of_one_part_needs_none(stores: Stores, monkeypatch: pytest.Monk
     monkeypatch.undo()
     moved = moved_out(stores.blob, every)
     assert [(bool(b.union), b.stats_union) for b in moved.batches] == [
-        (False, None), (True, None), (False, None)
-    ]  # fmt: skip
+        (False, None),
+        (True, None),
+        (False, None),
+    ]
 
 
 def test_a_damaged_union_is_told_and_never_used(tmp_path: Path) -> None:

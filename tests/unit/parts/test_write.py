@@ -72,10 +72,17 @@ def write(
     row_group_bytes: int = 10_000,
 ) -> list[WrittenPart]:
     return write_parts(
-        blob, keys.part_prefix("s"), iter(chunks), relation,
-        layout=layout, description=Description(0, 10, -5), part_bytes=part_bytes,
-        row_group_bytes=row_group_bytes, stats_spec=StatsSpec(), run=run,
-    )  # fmt: skip
+        blob,
+        keys.part_prefix("s"),
+        iter(chunks),
+        relation,
+        layout=layout,
+        description=Description(0, 10, -5),
+        part_bytes=part_bytes,
+        row_group_bytes=row_group_bytes,
+        stats_spec=StatsSpec(),
+        run=run,
+    )
 
 
 def stored(blob: Blob, parts: Sequence[WrittenPart], relation: Relation) -> list[pa.RecordBatch]:
@@ -146,10 +153,16 @@ def test_a_run_that_breaks_off_leaves_whole_parts_and_nothing_else(tmp_path: Pat
     blob = DiskBlob(tmp_path)
     with pytest.raises(RuntimeError, match="the source is gone"):
         write_parts(
-            blob, keys.part_prefix("s"), broken(), RELATION,
-            layout="both", description=Description(0, 10, -5), part_bytes=40_000,
-            row_group_bytes=10_000, stats_spec=StatsSpec(),
-        )  # fmt: skip
+            blob,
+            keys.part_prefix("s"),
+            broken(),
+            RELATION,
+            layout="both",
+            description=Description(0, 10, -5),
+            part_bytes=40_000,
+            row_group_bytes=10_000,
+            stats_spec=StatsSpec(),
+        )
 
     whole = {part.ref.key for part in write(MemoryBlob(), [rows(3000)])}
     found = {info.key for info in blob.list("")}
@@ -161,10 +174,16 @@ def test_a_run_that_breaks_off_leaves_whole_parts_and_nothing_else(tmp_path: Pat
 def test_rows_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="a part's interval is empty"):
         write_parts(
-            DiskBlob(tmp_path), keys.part_prefix("s"), [rows(3)], RELATION,
-            layout="both", description=Description(10, 10, -5), part_bytes=40_000,
-            row_group_bytes=10_000, stats_spec=StatsSpec(),
-        )  # fmt: skip
+            DiskBlob(tmp_path),
+            keys.part_prefix("s"),
+            [rows(3)],
+            RELATION,
+            layout="both",
+            description=Description(10, 10, -5),
+            part_bytes=40_000,
+            row_group_bytes=10_000,
+            stats_spec=StatsSpec(),
+        )
 
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -285,8 +304,12 @@ def test_an_empty_run_has_no_parts_and_an_empty_batch_no_manifest() -> None:
     assert write(blob, [rows(0), rows(0)]) == []
     batch = write_batch(blob, "s", [], 0, 10, -5)
     assert (batch.manifest, batch.parts, batch.lower, batch.upper, batch.since) == (
-        None, 0, 0, 10, -5,
-    )  # fmt: skip
+        None,
+        0,
+        0,
+        10,
+        -5,
+    )
     assert list(blob.list("")) == []
 
 

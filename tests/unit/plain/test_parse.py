@@ -70,10 +70,13 @@ def test_what_cannot_be_parsed_is_refused(where: str) -> None:
 @pytest.mark.parametrize(
     "where",
     [
-        "(" * 2_000 + "a = 1" + ")" * 2_000, "not " * 2_400 + "bo", "a = 1" + " and a = 1" * 900,
-        "a = 1" + " " * LONGEST, "a in (" + "1," * 4_000 + "1)",
+        "(" * 2_000 + "a = 1" + ")" * 2_000,
+        "not " * 2_400 + "bo",
+        "a = 1" + " and a = 1" * 900,
+        "a = 1" + " " * LONGEST,
+        "a in (" + "1," * 4_000 + "1)",
     ],
-)  # fmt: skip
+)
 def test_long_and_deep_texts_end(where: str) -> None:
     """Each is understood or refused; none ends the process."""
     plain_or_none(RELATION, where)

@@ -25,12 +25,14 @@ from tests.support.updates import table
 RELATION = Relation(
     0,
     (
-        Column(1, "id", parse_type("int16")), Column(2, "naïve text", parse_type("varchar(9)")),
-        Column(3, "small", parse_type("uint32")), Column(4, "where", parse_type("float64")),
+        Column(1, "id", parse_type("int16")),
+        Column(2, "naïve text", parse_type("varchar(9)")),
+        Column(3, "small", parse_type("uint32")),
+        Column(4, "where", parse_type("float64")),
     ),
     (1,),
     (),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -75,8 +77,9 @@ def test_ids_stay_through_renames_widenings_new_and_dropped_columns(world: World
     change(world, RenameColumn("naïve text", "text"))
     change(world, WidenColumn("id", parse_type("int64")))
     relation = change(world, AddColumn("new", parse_type("string")))
-    append(world.stores, "shard", 10, 20,
-           [table(relation, [(2**40, "wide", 1, 0.5, "new", 11, 1)])])  # fmt: skip
+    append(
+        world.stores, "shard", 10, 20, [table(relation, [(2**40, "wide", 1, 0.5, "new", 11, 1)])]
+    )
     world.publication().publish()
     after = shown(world)
 
@@ -137,8 +140,9 @@ def test_nothing_in_quarantine_has_metrics(world: World) -> None:
 
     def distrust(state: Any, _: int) -> tuple[Any, None]:
         rollout = replace(state.rollout, quarantine=("2",))
-        return replace(state, seqno=state.seqno + 1, walltime_ms=state.walltime_ms + 1,
-                       rollout=rollout), None  # fmt: skip
+        return replace(
+            state, seqno=state.seqno + 1, walltime_ms=state.walltime_ms + 1, rollout=rollout
+        ), None
 
     machine.apply("shard", distrust)
     world.publication().publish()
@@ -161,10 +165,12 @@ def test_a_wrong_bound_loses_rows(world: World, monkeypatch: pytest.MonkeyPatch)
     def wrong(*given: Any, **named: Any) -> Any:
         found = metrics_of(*given, **named)
         for one in found:
-            one.lower_bounds |= {i: b"\x7f" * 2 for i in one.lower_bounds if len(
-                one.lower_bounds[i]) == 2}  # fmt: skip
-            one.upper_bounds |= {i: (0).to_bytes(len(b), "little")
-                                 for i, b in one.upper_bounds.items()}  # fmt: skip
+            one.lower_bounds |= {
+                i: b"\x7f" * 2 for i in one.lower_bounds if len(one.lower_bounds[i]) == 2
+            }
+            one.upper_bounds |= {
+                i: (0).to_bytes(len(b), "little") for i, b in one.upper_bounds.items()
+            }
         return found
 
     world.let_skip()
@@ -194,9 +200,15 @@ def test_statistics_that_contradict_themselves_give_no_bounds(case: str, world: 
     fields: Fields = fields_of(Machine(world.stores).load("shard"), [], 0)
     kind = pa.struct([("nulls", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
     stats = pa.array([BROKEN[case], {"nulls": 0, "low": 1, "high": 2}], kind)
-    rows = pa.table({
-        "key": ["a", "b"], "rows": [3, 3], "t_low": [0, 5], "t_high": [4, 1], "s.1": stats,
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "key": ["a", "b"],
+            "rows": [3, 3],
+            "t_low": [0, 5],
+            "t_high": [4, 1],
+            "s.1": stats,
+        }
+    )
     broken, fine = metrics_of(rows, fields, trusted=True, quarantine=())
     column = fields.schema.find_field("key.id").field_id
 
@@ -225,8 +237,9 @@ def test_the_views_of_duckdb(plain: bool, world: World) -> None:
     updates = world.table().scan().to_arrow()
     engine = duckdb.connect()
     engine.register("updates", updates)
-    engine.execute("create macro iceberg_scan(place, snapshot_from_id := 0) as table "
-                   "select * from updates")  # fmt: skip
+    engine.execute(
+        "create macro iceberg_scan(place, snapshot_from_id := 0) as table select * from updates"
+    )
     text = (world.folder / "iceberg/views/duckdb.sql").read_text()
     engine.execute(text)
     expected = world.expected(["id", "naïve text", "where"])

@@ -39,15 +39,18 @@ def test_a_table_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         append(world.stores, "shard", lower, lower + 10, [table(RELATION, rows)])
         done = world.publication().publish()
     client = {
-        "s3.endpoint": seaweed.server(), "s3.region": "us-east-1",
+        "s3.endpoint": seaweed.server(),
+        "s3.region": "us-east-1",
         "s3.access-key-id": seaweed.IDENTITY["AWS_ACCESS_KEY_ID"],
         "s3.secret-access-key": seaweed.IDENTITY["AWS_SECRET_ACCESS_KEY"],
-    }  # fmt: skip
+    }
     read = StaticTable.from_metadata(f"{path}/iceberg/shard", client)
 
     assert done.location == f"{path}/iceberg/shard"
-    assert {task.file.file_path.startswith(f"{path}/shards/shard/parts/")
-            for task in read.scan().plan_files()} == {True}  # fmt: skip
+    assert {
+        task.file.file_path.startswith(f"{path}/shards/shard/parts/")
+        for task in read.scan().plan_files()
+    } == {True}
     assert sums(read.scan().to_arrow()) == world.expected()
     assert world.place.blob.get("metadata/version-hint.text") == b"3"
     world.publication(FilesTable(world.place)).drop()

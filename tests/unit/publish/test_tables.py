@@ -281,8 +281,11 @@ def test_of_two_publishers_at_once_none_loses_a_snapshot(
     assert done.snapshot == other[0]
     assert not done.new
     assert len(world.table().metadata.snapshots) == 2
-    named = {m.manifest_path for s in world.table().metadata.snapshots
-             for m in s.manifests(world.place.io)}  # fmt: skip
+    named = {
+        m.manifest_path
+        for s in world.table().metadata.snapshots
+        for m in s.manifests(world.place.io)
+    }
     assert {world.place.location(key) for key in world.place.keys("metadata/m-")} == named
     assert world.read() == world.expected()
 

@@ -102,8 +102,9 @@ def test_a_scan_has_columns_by_name_then_time_and_diff(stores: Stores) -> None:
     schema = scan_schema(RELATION, ["note", "carrier"])
     assert schema.names == ["note", "carrier", "t", "d"]
     assert rows(scan(stores, *_plan(stores, 9), columns=["note", "carrier"])) == [
-        ("x", "AA", 9, 1), ("y", "BB", 9, 1),
-    ]  # fmt: skip
+        ("x", "AA", 9, 1),
+        ("y", "BB", 9, 1),
+    ]
 
 
 def _plan(stores: Stores, as_of: int) -> tuple:
@@ -113,15 +114,27 @@ def _plan(stores: Stores, as_of: int) -> tuple:
 
 def test_a_consolidated_scan_has_each_row_once_in_order(stores: Stores) -> None:
     assert scanned(stores, consolidate=True) == [
-        ("AA", 9, "z", 29, 1), ("BB", 2, "y", 29, 1), ("CC", 3, None, 29, 1),
-    ]  # fmt: skip
+        ("AA", 9, "z", 29, 1),
+        ("BB", 2, "y", 29, 1),
+        ("CC", 3, None, 29, 1),
+    ]
     assert scanned(stores, consolidate=True, columns=["delay"]) == [
-        (9, 29, 1), (2, 29, 1), (3, 29, 1),
-    ]  # fmt: skip
-    assert sorted(map(str, scanned(stores))) == sorted(map(str, [
-        ("AA", 1, "x", 29, 1), ("BB", 2, "y", 29, 1), ("AA", 1, "x", 29, -1),
-        ("CC", 3, None, 29, 1), ("AA", 9, "z", 29, 1),
-    ]))  # fmt: skip
+        (9, 29, 1),
+        (2, 29, 1),
+        (3, 29, 1),
+    ]
+    assert sorted(map(str, scanned(stores))) == sorted(
+        map(
+            str,
+            [
+                ("AA", 1, "x", 29, 1),
+                ("BB", 2, "y", 29, 1),
+                ("AA", 1, "x", 29, -1),
+                ("CC", 3, None, 29, 1),
+                ("AA", 9, "z", 29, 1),
+            ],
+        )
+    )
 
 
 def test_rows_at_several_times_meet_within_a_part() -> None:
@@ -138,8 +151,11 @@ def test_rows_at_several_times_meet_within_a_part() -> None:
     assert scanned(stores) == [("AA", 1, "x", 9, 3)]
     # Without all columns nothing says which rows are the same, so none are added up.
     assert scanned(stores, columns=["carrier"]) == [
-        ("AA", 9, 1), ("AA", 9, 2), ("BB", 9, 1), ("BB", 9, -1),
-    ]  # fmt: skip
+        ("AA", 9, 1),
+        ("AA", 9, 2),
+        ("BB", 9, 1),
+        ("BB", 9, -1),
+    ]
 
 
 def test_an_unknown_column_is_refused_before_anything_is_read(stores: Stores) -> None:

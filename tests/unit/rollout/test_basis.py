@@ -13,8 +13,11 @@ STRATA = Path(__file__).resolve().parents[3] / "strata"
 
 MEANT = [
     ("spark/front/vocabulary.py", '"LessThan": "less_than"', '"LessThan": "less_than_or_equal"'),
-    ("spark/front/ordered.py", "return self._make.If(one, other, self._false)",
-     "return self._make.If(one, other, self._true)"),
+    (
+        "spark/front/ordered.py",
+        "return self._make.If(one, other, self._false)",
+        "return self._make.If(one, other, self._true)",
+    ),
     ("spark/front/constants.py", "return REPLACEMENT not in value", "return REPLACEMENT in value"),
     ("spark/front/translate.py", "if arg.type == target:", "if arg.type != target:"),
     ("expr/functions/text.py", "[A-Za-z0-9 _/", "[.A-Za-z0-9 _/"),
@@ -24,7 +27,7 @@ MEANT = [
     ("decide/draw.py", "if percent <= 0", "if percent < 0"),
     ("parts/part_facts.py", "KEY_BYTES", "KEY_BYTE_S"),
     ("decide/row_groups.py", "return ", "return not "),
-]  # fmt: skip
+]
 LAYOUT = [
     ("decide/decision.py", "\ndef decide(", "\n# A word more.\ndef decide("),
     ("decide/decision.py", '"""The verdict:', '"""The judgement:\n\n'),
@@ -33,13 +36,16 @@ LAYOUT = [
     ("decide/decision.py", "65_536", "65536"),
     ("spark/front/ordered.py", '"""Return the stages', '"""Give the stages'),
     ("spark/front/ordered.py", '"And"', "'And'"),
-    ("expr/spec.py", "    return Spec(none_of(everything(type_name)), YES)",
-     "    return Spec(\n            none_of(everything(type_name)),\n            YES,\n        )"),
+    (
+        "expr/spec.py",
+        "    return Spec(none_of(everything(type_name)), YES)",
+        "    return Spec(\n        none_of(everything(type_name)),\n        YES,\n    )",
+    ),
     ("expr/spec.py", '    """Return where some value other than null is possible."""\n', ""),
     ("stats/collect.py", '"""', '"""\n\n'),
     ("decide/plan.py", "\n\n\ndef plan_read(", "\n\n\n\n\n\ndef plan_read("),
     ("parts/part_facts.py", "\n\n\n", "\n\n\n\n"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,15 @@ def approve(state: State, now_ms: int, who: str = "bob", reason: str = "I looked
 
 
 def clean(state: State, day: int, parts: int = 50, percent: int = 100, **fields: int) -> State:
-    counts = AuditCounts(parts, 10 * parts, 99, fields.get("failed", 0), fields.get("missing", 0),
-                    percent, {"long × equal × both × exact": parts})  # fmt: skip
+    counts = AuditCounts(
+        parts,
+        10 * parts,
+        99,
+        fields.get("failed", 0),
+        fields.get("missing", 0),
+        percent,
+        {"long × equal × both × exact": parts},
+    )
     key = f"verdicts/{day}/{state.seqno}"
     return ladder.record(state, day * DAY_MS, key=key, counts=counts, policy=GATES)[0]
 
@@ -60,10 +67,13 @@ def test_a_shard_climbs_rung_by_rung_and_every_step_says_who_why_and_on_what_evi
     assert state.rollout.basis == basis_of(state)
     told = [(e.what, e.before, e.after, e.by, e.asked_by, e.runs) for e in state.rollout.entries]
     assert told == [
-        ("requested", "off", "off", "ann", "", 0), ("approved", "off", "soft", "bob", "ann", 0),
-        ("requested", "soft", "soft", "ann", "", 3), ("approved", "soft", "audit", "bob", "ann", 3),
-        ("requested", "audit", "audit", "ann", "", 5), ("approved", "audit", "on", "bob", "ann", 5),
-    ]  # fmt: skip
+        ("requested", "off", "off", "ann", "", 0),
+        ("approved", "off", "soft", "bob", "ann", 0),
+        ("requested", "soft", "soft", "ann", "", 3),
+        ("approved", "soft", "audit", "bob", "ann", 3),
+        ("requested", "audit", "audit", "ann", "", 5),
+        ("approved", "audit", "on", "bob", "ann", 5),
+    ]
     assert decode_state(encode_state(state)) == state
 
 
@@ -90,10 +100,11 @@ def test_skipping_is_never_left_unwatched(percent: int) -> None:
 def test_a_reason_and_a_name_are_needed_for_everything() -> None:
     asked, _ = ask(NEW, DAY_MS, to="soft", percent=0)
     for move in (
-        partial(ask, NEW, DAY_MS, to="soft", percent=0), partial(approve, asked, DAY_MS),
+        partial(ask, NEW, DAY_MS, to="soft", percent=0),
+        partial(approve, asked, DAY_MS),
         partial(ladder.reject, asked, DAY_MS, who="x"),
         partial(ladder.step_down, climbed("soft"), DAY_MS, to="off", who="x"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InvalidRequest, match="a name and a reason"):
             move(reason=" ")
 
@@ -184,14 +195,23 @@ def test_a_run_of_the_same_day_and_a_run_that_judged_nothing_are_no_new_day() ->
 @pytest.mark.parametrize("mode", ["soft", "audit", "on"])
 def test_one_mismatch_leads_back_to_nothing(mode: str) -> None:
     state = climbed(mode)
-    asked = state if mode == "on" else replace(
-        state, rollout=replace(state.rollout, request=ask(NEW, 1, to="soft", percent=0)[1])
-    )  # fmt: skip
+    asked = (
+        state
+        if mode == "on"
+        else replace(
+            state, rollout=replace(state.rollout, request=ask(NEW, 1, to="soft", percent=0)[1])
+        )
+    )
     counts = AuditCounts(5, 5, 5, 0, 0, 100)
     after, tripped = ladder.record(
-        asked, 9 * DAY_MS, key="v", counts=counts, policy=GATES, mismatch="5 lied",
+        asked,
+        9 * DAY_MS,
+        key="v",
+        counts=counts,
+        policy=GATES,
+        mismatch="5 lied",
         quarantine=["5"],
-    )  # fmt: skip
+    )
     assert (tripped.mode_before, tripped.mode_after) == (mode, "off")
     assert after.seqno == asked.seqno + 1
     assert (after.rollout.evidence, after.rollout.request) == (Evidence(), None)
@@ -230,9 +250,14 @@ def test_a_step_down_is_only_down(to: str, fits: bool) -> None:
 
 def test_quarantine_is_released_only_with_a_step_and_by_name() -> None:
     lied, _ = ladder.record(
-        climbed("soft"), 3 * DAY_MS, key="v", counts=AuditCounts(0, 0, 0, 0, 0, 100), policy=GATES,
-        mismatch="x", quarantine=["5", "like"],
-    )  # fmt: skip
+        climbed("soft"),
+        3 * DAY_MS,
+        key="v",
+        counts=AuditCounts(0, 0, 0, 0, 0, 100),
+        policy=GATES,
+        mismatch="x",
+        quarantine=["5", "like"],
+    )
     with pytest.raises(InvalidRequest, match="not in quarantine"):
         ask(lied, 4 * DAY_MS, to="soft", percent=0, clear=["6"])
     asked, _ = ask(lied, 4 * DAY_MS, to="soft", percent=0, clear=["5"])

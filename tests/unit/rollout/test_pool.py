@@ -24,12 +24,18 @@ def shard(name: str, parts: int, mode: str = "soft", **evidence: object) -> Stat
     """Return a shard that has audited so many parts itself, on enough days."""
     state = create(replace(spec(), name=name), 1000)
     seen = Evidence(
-        basis=basis_of(state), runs=20, days=7, parts=parts, rows=parts * 5,
+        basis=basis_of(state),
+        runs=20,
+        days=7,
+        parts=parts,
+        rows=parts * 5,
         strata=(Stratum("long", parts - parts // 2), Stratum("text", parts // 2)),
-    )  # fmt: skip
+    )
     rollout = replace(
-        state.rollout, mode=mode, evidence=replace(seen, **evidence),  # type: ignore[arg-type]
-    )  # fmt: skip
+        state.rollout,
+        mode=mode,
+        evidence=replace(seen, **evidence),  # type: ignore[arg-type]
+    )
     return replace(state, rollout=rollout)
 
 
@@ -62,8 +68,9 @@ def test_a_small_shard_climbs_on_what_its_class_has_seen() -> None:
     assert rollout.mode == "audit"
     assert rollout.evidence.parts == 30  # its own stays its own
     assert [(e.what, e.parts, e.pooled) for e in state.rollout.entries] == [
-        ("requested", 30, 90), ("approved", 30, 90),
-    ]  # fmt: skip
+        ("requested", 30, 90),
+        ("approved", 30, 90),
+    ]
 
 
 def test_a_pool_that_was_not_asked_for_does_not_count() -> None:

@@ -132,8 +132,11 @@ def test_from_off_to_on_and_back_by_one_lie(
     assert part.key in rollout.reason
     assert read(world).parts_skipped == 0
     assert [e.after for e in rollout.entries if e.what in ("approved", "tripped")] == [
-        "soft", "audit", "on", "off",
-    ]  # fmt: skip
+        "soft",
+        "audit",
+        "on",
+        "off",
+    ]
     # The way up is as long as before, and what lied stays distrusted on it.
     step(world, "soft", 0)
     with pytest.raises(InvalidRequest, match="not enough evidence"):
@@ -192,12 +195,17 @@ def test_off_to_on_under_the_default_gates_and_back_by_one_lie(calendar: Calenda
     assert (rollout.evidence.parts, read(world).parts_skipped) == (0, 0)
     told = [e for e in rollout.entries if e.what in ("approved", "tripped")]
     assert [(e.before, e.after, e.asked_by, e.by) for e in told] == [
-        ("off", "soft", "ann", "bob"), ("soft", "audit", "ann", "bob"),
-        ("audit", "on", "ann", "bob"), ("on", "off", "", "validate"),
-    ]  # fmt: skip
+        ("off", "soft", "ann", "bob"),
+        ("soft", "audit", "ann", "bob"),
+        ("audit", "on", "ann", "bob"),
+        ("on", "off", "", "validate"),
+    ]
     assert [e.parts >= least for e, least in zip(told, (0, 3000, 30_000, 30_000), strict=True)] == [
-        True, True, True, True,
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        True,
+    ]
     assert [e.basis for e in told][1:] == [basis_of(world.state)] * 3
     # Whichever is seen first: the part, or a manifest that its batch's union does not enclose.
     places = (part.key, *(batch.manifest for batch in world.state.batches))
@@ -262,9 +270,7 @@ def test_a_declaration_cannot_let_readers_skip(world: World, mode: str) -> None:
     state = Machine(world.stores).create(declared)
     assert (state.rollout.mode, mode_of(state)) == ("soft", "soft")
     with pytest.raises(InvalidRequest, match="not enough evidence"):
-        ladder.ask(
-            state, DAY_MS, to="audit", percent=10, who="ann", reason="x", policy=GATES
-        )  # fmt: skip
+        ladder.ask(state, DAY_MS, to="audit", percent=10, who="ann", reason="x", policy=GATES)
 
 
 def test_a_check_that_cannot_be_made_is_no_evidence(world: World) -> None:

@@ -22,7 +22,7 @@ from strata.model.spec import (
     SourceSpec,
     StatsSpec,
     TimeSpec,
-)  # fmt: skip
+)
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
 from strata.state import codec
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
@@ -49,7 +49,7 @@ from strata.state.state import (
     Tombstone,
     Trip,
     Writer,
-)  # fmt: skip
+)
 from tests.support.batches import spec
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -254,10 +254,12 @@ def changed_state(**changes: Any) -> bytes:
         (changed_state(ledger={"a": 1}), ["state.ledger", "list"]),
         (changed_state(rollout={"mode": "maybe"}), ["state.rollout.mode", "maybe"]),
         (changed_state(spine={"slots": [{"id_lower": 0}], "next_id": 1}), ["state.spine.slots[0]"]),
-        (changed_state(relations=[{"version": 0, "columns": [], "key": [], "order": []}]),
-         ["at least one column"]),
+        (
+            changed_state(relations=[{"version": 0, "columns": [], "key": [], "order": []}]),
+            ["at least one column"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_state_of_this_format_is_corrupt(data: bytes, named: list[str]) -> None:
     with pytest.raises(Corrupt) as caught:
         decode_state(data)
@@ -320,8 +322,12 @@ def test_bad_base64_is_corrupt() -> None:
 
 
 def test_a_value_that_json_cannot_hold_is_refused() -> None:
-    relation = replace(FIRST.relation, columns=(Column(1, "a", ColumnType(Kind.DATE), True, {1}),),
-                       key=(1,), order=())  # fmt: skip
+    relation = replace(
+        FIRST.relation,
+        columns=(Column(1, "a", ColumnType(Kind.DATE), True, {1}),),
+        key=(1,),
+        order=(),
+    )
     with pytest.raises(InvalidRequest):
         encode_state(replace(FIRST, relations=(relation,)))
 

@@ -155,24 +155,30 @@ def test_columns_come_and_grow_and_go_in_one_commit() -> None:
     state, found = redeclare(FULL, 2000, asked=asked, seen=FULL.spec)
 
     assert [(x.setting, x.effect) for x in found.differences] == [
-        ("columns.size", Effect.AT_ONCE), ("columns.note", Effect.AT_ONCE),
-        ("order", Effect.FOLLOWED), ("columns.kind", Effect.AT_ONCE),
+        ("columns.size", Effect.AT_ONCE),
+        ("columns.note", Effect.AT_ONCE),
+        ("order", Effect.FOLLOWED),
+        ("columns.kind", Effect.AT_ONCE),
         ("stats.keep", Effect.FOLLOWED),
-    ]  # fmt: skip
+    ]
     assert state.seqno == FULL.seqno + 1
     assert [r.version for r in state.relations] == [0, 1, 2, 3, 4]
     assert [(c.id, c.name, str(c.type)) for c in state.relation.columns] == [
-        (1, "id", "int64"), (3, "size", "int64"), (4, "note", "float64"),
-    ]  # fmt: skip
+        (1, "id", "int64"),
+        (3, "size", "int64"),
+        (4, "note", "float64"),
+    ]
     assert state.next_column_id == 5
     assert state.relation.order == (4,)
     assert state.spec.order == ("note",)
     assert decode_state(encode_state(state)) == state
     assert not compared_with(state, asked).differences
     back, _ = redeclare(
-        state, 3000, seen=state.spec,
+        state,
+        3000,
+        seen=state.spec,
         asked=with_columns(ID, wide, new, KIND, order=["note"], stats__keep=["note"]),
-    )  # fmt: skip
+    )
     assert back.relation.by_name["kind"].id == 5, "an id is never used again"
 
 
@@ -187,10 +193,13 @@ def test_the_sequence_of_columns_means_nothing() -> None:
         ([ID, {**KIND, "nullable": False}, SIZE], "columns.kind", "cannot forbid"),
         ([ID, KIND, {**SIZE, "default": 4}], "columns.size", "another value than before"),
         ([ID, {**KIND, "name": "sort"}, SIZE], "columns.sort", "a renamed column keeps its values"),
-        ([ID, KIND, SIZE, {"name": "x", "type": "uint8", "nullable": False}], "columns.x",
-         "needs a default"),
+        (
+            [ID, KIND, SIZE, {"name": "x", "type": "uint8", "nullable": False}],
+            "columns.x",
+            "needs a default",
+        ),
     ],
-)  # fmt: skip
+)
 def test_columns_that_may_not_be_are_refused(columns: Any, setting: str, said: str) -> None:
     order = ["size"] if setting == "columns.sort" else ["kind"]
     found = compared_with(FULL, with_columns(*columns, order=order))
@@ -233,7 +242,9 @@ def test_any_course_of_declarations_ends_with_the_last(courses: list[list[str]])
     state: State = FULL
     for course in courses:
         given_ = {name.replace(".", "__"): OTHERS[name][0] for name in course}
-        asked = declared(**given_, **({"time__column": "id"} if "time.from" in course else {}))
+        if "time.from" in course:
+            given_.setdefault("time__column", "id")
+        asked = declared(**given_)
         differs = settings_of(asked) != settings_of(state.spec)
         following, _ = redeclare(state, state.walltime_ms, asked=asked, seen=state.spec)
         assert (following is not state) == differs

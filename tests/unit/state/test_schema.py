@@ -38,13 +38,24 @@ def changed(state: State, *changes: Any) -> State:
 
 def test_a_name_that_comes_back_is_another_column() -> None:
     state = changed(
-        NEW, DropColumn("note"), AddColumn("note", INT, default=50), DropColumn("note"),
-        AddColumn("other", INT), DropColumn("other"), AddColumn("note", INT),
-    )  # fmt: skip
+        NEW,
+        DropColumn("note"),
+        AddColumn("note", INT, default=50),
+        DropColumn("note"),
+        AddColumn("other", INT),
+        DropColumn("other"),
+        AddColumn("note", INT),
+    )
 
     assert [sorted(r.by_id) for r in state.relations] == [
-        [1, 2, 3], [1, 3], [1, 3, 4], [1, 3], [1, 3, 5], [1, 3], [1, 3, 6],
-    ]  # fmt: skip
+        [1, 2, 3],
+        [1, 3],
+        [1, 3, 4],
+        [1, 3],
+        [1, 3, 5],
+        [1, 3],
+        [1, 3, 6],
+    ]
     assert [r.version for r in state.relations] == list(range(7))
 
 
@@ -69,13 +80,20 @@ def test_a_new_column_stands_behind_the_others_and_sorts_last() -> None:
 def test_the_declaration_follows() -> None:
     state = changed(
         create(
-            spec(columns=[*COLUMNS, {"name": "at", "type": "timestamptz"}], key=["id"],
-                 order=["size"], time={"from": "column", "column": "at"}, stats={"keep": ["at"]}),
+            spec(
+                columns=[*COLUMNS, {"name": "at", "type": "timestamptz"}],
+                key=["id"],
+                order=["size"],
+                time={"from": "column", "column": "at"},
+                stats={"keep": ["at"]},
+            ),
             1000,
         ),
-        RenameColumn("at", "seen"), RenameColumn("size", "bytes"), AddColumn("x", INT, default=5),
+        RenameColumn("at", "seen"),
+        RenameColumn("size", "bytes"),
+        AddColumn("x", INT, default=5),
         WidenColumn("bytes", INT, nullable=True),
-    )  # fmt: skip
+    )
 
     assert (state.spec.time.column, state.spec.stats.keep) == ("seen", ("seen",))
     assert state.spec.order == ("bytes",)
@@ -151,8 +169,10 @@ def test_a_lost_race_is_told_and_a_repetition_is_not_one() -> None:
     assert again is state
     assert done.already
     for change, expected in (
-        (AddColumn("x", INT), 0), (DropColumn("note"), 0), (DropColumn("note"), 7),
-    ):  # fmt: skip
+        (AddColumn("x", INT), 0),
+        (DropColumn("note"), 0),
+        (DropColumn("note"), 7),
+    ):
         with pytest.raises(Conflict, match="meanwhile"):
             evolve(state, 3000, change=change, expected_version=expected)
 
@@ -161,9 +181,13 @@ CHANGES = st.one_of(
     st.builds(AddColumn, st.sampled_from("abc"), st.just(INT), st.booleans(), st.just(5)),
     st.builds(DropColumn, st.sampled_from(["a", "b", "c", "note"])),
     st.builds(RenameColumn, st.sampled_from(["a", "b", "note"]), st.sampled_from("abcA")),
-    st.builds(WidenColumn, st.sampled_from(["a", "size"]), st.sampled_from(
-        [None, INT, parse_type("int64")]), st.sampled_from([None, True])),
-)  # fmt: skip
+    st.builds(
+        WidenColumn,
+        st.sampled_from(["a", "size"]),
+        st.sampled_from([None, INT, parse_type("int64")]),
+        st.sampled_from([None, True]),
+    ),
+)
 
 
 @given(st.lists(CHANGES, max_size=12))

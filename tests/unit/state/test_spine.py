@@ -27,9 +27,11 @@ def grow(sizes: list[int], spine: Spine | None = None, at: int = 0) -> Spine:
 
 def result_of(request: MergeRequest, updates: int | None = None) -> MergeResult:
     return MergeResult(
-        request.id_lower, request.id_upper, request.manifests,
+        request.id_lower,
+        request.id_upper,
+        request.manifests,
         merged(request.batches, request.since, updates),
-    )  # fmt: skip
+    )
 
 
 def levels(spine: Spine) -> list[int]:
@@ -230,8 +232,12 @@ def test_a_merge_that_replaces_nothing_or_not_neighbours_is_dropped() -> None:
     result = result_of(request)
     first, second, third = request.manifests
     for replaced in (
-        (), ("unknown",), (first, third), (third, second, first), (first, second, third, "more"),
-    ):  # fmt: skip
+        (),
+        ("unknown",),
+        (first, third),
+        (third, second, first),
+        (first, second, third, "more"),
+    ):
         assert isinstance(spines.apply(spine, replace(result, replaced=replaced), 0), NotApplied)
 
 
@@ -240,9 +246,13 @@ def test_a_merge_may_take_the_empty_time_around_it_but_no_more() -> None:
     (request,) = spines.requests(spine, 0)
     result = result_of(request)
     for lower, upper, taken in (
-        (10, 40, (10, 40)), (20, 40, (20, 40)), (15, 45, (15, 45)), (20, 50, (20, 50)),
-        (0, 60, (10, 50)), (-5, 99, (10, 50)),
-    ):  # fmt: skip
+        (10, 40, (10, 40)),
+        (20, 40, (20, 40)),
+        (15, 45, (15, 45)),
+        (20, 50, (20, 50)),
+        (0, 60, (10, 50)),
+        (-5, 99, (10, 50)),
+    ):
         wider = replace(result, batch=replace(result.batch, lower=lower, upper=upper))
         applied = spines.apply(spine, wider, 0)
         assert isinstance(applied, Spine)

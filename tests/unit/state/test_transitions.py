@@ -19,7 +19,7 @@ from strata.state.transitions import (
     create,
     replace_manifests,
     spill,
-)  # fmt: skip
+)
 from tests.support.batches import batch, merged, spec
 
 NEW = create(spec(), 1000)
@@ -30,18 +30,24 @@ def filled(*sizes: int) -> State:
     for number, updates in enumerate(sizes):
         lower, upper = number * 10, number * 10 + 10
         state, _ = append(
-            state, 2000, token=f"t{number}", lower=lower, upper=upper,
+            state,
+            2000,
+            token=f"t{number}",
+            lower=lower,
+            upper=upper,
             batch=batch(lower, upper, updates),
-        )  # fmt: skip
+        )
     return state
 
 
 def merge(state: State) -> MergeResult:
     (request,) = spines.requests(state.spine, state.since)
     return MergeResult(
-        request.id_lower, request.id_upper, request.manifests,
+        request.id_lower,
+        request.id_upper,
+        request.manifests,
         merged(request.batches, request.since),
-    )  # fmt: skip
+    )
 
 
 def test_a_new_shard_is_empty_and_as_declared() -> None:

@@ -81,9 +81,13 @@ def grown(count: int) -> list[State]:
     states = [create(spec("events"), 1)]
     for number in range(count):
         state, _ = append(
-            states[-1], number, token=f"token-{number:020}", lower=number, upper=number + 1,
+            states[-1],
+            number,
+            token=f"token-{number:020}",
+            lower=number,
+            upper=number + 1,
             batch=batch_at(number),
-        )  # fmt: skip
+        )
         states.append(state)
     return states
 

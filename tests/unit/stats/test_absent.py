@@ -60,8 +60,12 @@ def test_a_part_that_has_the_column_stays_unknown() -> None:
 def test_statistics_that_are_there_are_kept() -> None:
     both = relations("int64", 5)
     collected = collect(pa.table({child(2): pa.array([5, 5, 5], pa.int64())}), both[1])
-    known = pa.table({"rows": [3, 3], "s.2": pa.concat_arrays([collected["s.2"],
-                      pa.nulls(1, collected["s.2"].type)])})  # fmt: skip
+    known = pa.table(
+        {
+            "rows": [3, 3],
+            "s.2": pa.concat_arrays([collected["s.2"], pa.nulls(1, collected["s.2"].type)]),
+        }
+    )
 
     filled = fill_absent(known, [0, 0], both)
 

@@ -13,9 +13,12 @@ from strata.stats.bloom import BLOCK_BYTES, SALTS, bloom_hashes, filter_of, hold
 VALUES = st.lists(st.binary(max_size=80), unique=True, max_size=60)
 MASK: Final = 2**64 - 1
 P1, P2, P3, P4, P5 = (
-    0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
     0x27D4EB2F165667C5,
-)  # fmt: skip
+)
 
 
 def turned(word: int, by: int) -> int:

@@ -40,9 +40,14 @@ def test_elements_have_a_count_of_their_own() -> None:
 
     assert found[""] == {"nulls": 1, "shortest": 0, "longest": 3}
     assert found["/[]"] == {
-        "count": 4, "nulls": 1, "nans": 1, "low": 1.0, "high": 5.0,
-        "low_exact": True, "high_exact": True,
-    }  # fmt: skip
+        "count": 4,
+        "nulls": 1,
+        "nans": 1,
+        "low": 1.0,
+        "high": 5.0,
+        "low_exact": True,
+        "high_exact": True,
+    }
 
 
 def test_what_a_null_list_hides_is_no_element() -> None:

@@ -34,9 +34,17 @@ def test_no_shard_lies_below_another() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "shards", "shards/a", "shards/a/parts", "shards/a/parts/", "other/a/parts/x",
-     "shards/a/unknown/x", "shards/../parts/x"],
-)  # fmt: skip
+    [
+        "",
+        "shards",
+        "shards/a",
+        "shards/a/parts",
+        "shards/a/parts/",
+        "other/a/parts/x",
+        "shards/a/unknown/x",
+        "shards/../parts/x",
+    ],
+)
 def test_other_keys_are_refused(key: str) -> None:
     with pytest.raises(InvalidRequest):
         keys.parse_key(key)
@@ -51,8 +59,9 @@ def test_a_shard_cannot_be_named_into_another_place(name: str) -> None:
 
 def test_a_ledger_key_promises_its_range() -> None:
     assert keys.ledger_range(keys.ledger_key("moments", -62_135_596_800_000, -7, DIGEST)) == (
-        -62_135_596_800_000, -7,
-    )  # fmt: skip
+        -62_135_596_800_000,
+        -7,
+    )
     with pytest.raises(InvalidRequest):
         keys.ledger_range(str(BlobKey("a", BlobKind.LEDGER, "nonsense.json")))
 

@@ -238,9 +238,16 @@ def test_a_store_below_another_prefix_is_not_seen(blob: S3Blob) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["s3://", "s3:///p", "s3://user:secret@b/p", "s3://b/../p", "s3://b/p?paralel=3",
-     "s3://b/p?parallel=none", "s3://b/p?attempts=0"],
-)  # fmt: skip
+    [
+        "s3://",
+        "s3:///p",
+        "s3://user:secret@b/p",
+        "s3://b/../p",
+        "s3://b/p?paralel=3",
+        "s3://b/p?parallel=none",
+        "s3://b/p?attempts=0",
+    ],
+)
 def test_an_address_that_says_nothing_clear_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         S3Address.parse(url)

@@ -76,12 +76,17 @@ class Planted:
         known = {k: v for k, v in os.environ.items() if not k.startswith(("HYPOTHESIS", "PYTEST"))}
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", self.name, *words],
-            cwd=ROOT, capture_output=True, text=True, check=False,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
             env={
-                **known, "PYTEST_PLUGINS": "tests.conftest", "STRATA_FOUND": str(self.found),
+                **known,
+                "PYTEST_PLUGINS": "tests.conftest",
+                "STRATA_FOUND": str(self.found),
                 **environment,
             },
-        )  # fmt: skip
+        )
 
 
 def test_what_is_found_is_kept_and_replayed_until_it_is_mended(planted: Planted) -> None:

@@ -72,10 +72,12 @@ def front_end(root: Path) -> Path:
         (root / name).write_bytes(data)
     (root / "jobs/a/table.txt").write_text("MIT")
     kept = {
-        "name": "bootstrap-table", "version": "1.19.1", "licence": "MIT",
+        "name": "bootstrap-table",
+        "version": "1.19.1",
+        "licence": "MIT",
         "text": "jobs/a/table.txt",
         "files": {name: sha256(data).hexdigest() for name, data in files.items()},
-    }  # fmt: skip
+    }
     named = root / "requirements" / "front-end.json"
     named.parent.mkdir()
     named.write_text(json.dumps([kept]))
@@ -130,8 +132,11 @@ def test_the_front_end_files_are_those_that_are_named(tmp_path: Path) -> None:
     (tmp_path / "jobs/a/table.min.css").unlink()
     (tmp_path / "jobs/a/table.txt").unlink()
     assert [line.partition(":")[0] for line in sbom.differing(tmp_path)] == [
-        "bootstrap-table", "plugins/evil.woff2", "jobs/a/table.min.css", "jobs/a/table.min.js",
-    ]  # fmt: skip
+        "bootstrap-table",
+        "plugins/evil.woff2",
+        "jobs/a/table.min.css",
+        "jobs/a/table.min.js",
+    ]
 
 
 def test_the_bill_of_materials_has_what_is_installed_and_the_front_end(

@@ -154,9 +154,9 @@ def test_a_former_request_is_not_answered(home: Home) -> None:
 
     from strata.rollout.policy import Policy
 
-    state.apply(NAME, partial(
-        ladder.ask, to="soft", percent=0, who="ann", reason="again", policy=Policy()
-    ))  # fmt: skip
+    state.apply(
+        NAME, partial(ladder.ask, to="soft", percent=0, who="ann", reason="again", policy=Policy())
+    )
     assert home.send(old) == 409
     assert "another request is open" in home.text
     assert home.rollout.mode == "off"

@@ -40,8 +40,10 @@ def test_points_hold_each_change_of_the_evidence_once(stores: Stores) -> None:
     points = points_of(states, [])
     assert points == sorted(points)
     shown = [(p.parts, p.repeats, p.distinct_parts) for p in points]
-    stored = [(e.parts, e.repeats, e.distinct_parts)
-              for e in (s.rollout.evidence for s in reversed(states))]  # fmt: skip
+    stored = [
+        (e.parts, e.repeats, e.distinct_parts)
+        for e in (s.rollout.evidence for s in reversed(states))
+    ]
     assert [s for s, before in zip(shown, [None, *shown], strict=False) if s != before][-3:] == [
         s for s, before in zip(stored, [None, *stored], strict=False) if s != before
     ][-3:]
@@ -67,8 +69,10 @@ def test_a_trip_begins_anew_and_is_drawn(stores: Stores) -> None:
     drawn = ElementTree.fromstring(str(evidence_svg(points, events, [("audit", 3_000)])))
     assert len(drawn.findall("./circle")) == len(points)
     assert [e.text for e in drawn.findall("./text") if "event-name" in e.get("class", "")] == [
-        "soft", "trip", "soft",
-    ]  # fmt: skip
+        "soft",
+        "trip",
+        "soft",
+    ]
     (target,) = [e for e in drawn.findall("./text") if e.get("class") == "target-name"]
     assert target.text == "audit: 0.10 %, 3,000 parts"
 

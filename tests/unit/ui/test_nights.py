@@ -37,9 +37,12 @@ def validation(day: int, outcome: str = "done", **details: object) -> Operation:
 
 def test_each_day_has_the_worst_outcome_of_its_runs() -> None:
     some = [
-        validation(1, checked_parts=5), validation(1, "mismatch", checked_parts=7),
-        validation(2, "failed"), validation(2), validation(4),
-    ]  # fmt: skip
+        validation(1, checked_parts=5),
+        validation(1, "mismatch", checked_parts=7),
+        validation(2, "failed"),
+        validation(2),
+        validation(4),
+    ]
     found = nights.nights_of(some, FIRST, FIRST + 5 * DAY)
     assert [n.state for n in found] == ["none", "mismatch", "failed", "none", "clean", "none"]
     assert (found[1].runs, found[1].checked) == (2, 12)
@@ -73,9 +76,11 @@ def test_a_filter_of_validations_has_a_share_for_each_recorded_night() -> None:
     all_of = {"old": {"bytes_total": 10, "bytes_skipped": 10}}
     later = validation(2, checks=all_of)
     some = [
-        validation(0), validation(1, checks=half), validation(2, checks=half),
+        validation(0),
+        validation(1, checks=half),
+        validation(2, checks=half),
         replace(later, at_ms=later.at_ms + 1),
-    ]  # fmt: skip
+    ]
     (one,) = nights.checked_filters(some[::-1], FIRST + 3 * DAY)
     assert [share for _, share in one.shares[-4:]] == [None, 0.5, 1.0, None]
     assert len(one.shares) == nights.SHOWN
@@ -84,9 +89,16 @@ def test_a_filter_of_validations_has_a_share_for_each_recorded_night() -> None:
 
 @pytest.mark.parametrize(
     "check",
-    [None, 7, {}, {"bytes_total": 0, "bytes_skipped": 0}, {"bytes_total": "9", "bytes_skipped": 1},
-     {"bytes_total": 5, "bytes_skipped": 6}, {"bytes_total": 5, "bytes_skipped": -1}],
-)  # fmt: skip
+    [
+        None,
+        7,
+        {},
+        {"bytes_total": 0, "bytes_skipped": 0},
+        {"bytes_total": "9", "bytes_skipped": 1},
+        {"bytes_total": 5, "bytes_skipped": 6},
+        {"bytes_total": 5, "bytes_skipped": -1},
+    ],
+)
 def test_a_share_that_was_not_recorded_is_not_invented(check: object) -> None:
     (one,) = nights.checked_filters([validation(0, checks={"old": check})], FIRST)
     assert one.last is None
@@ -127,17 +139,22 @@ def test_a_batch_of_several_layouts_is_not_split(stores: Stores) -> None:
     mixed = replace(state, spine=replace(state.spine, slots=slots))
     (one,) = growth.shard_sizes([mixed])
     assert dict(zip(growth.KINDS, one.size_bytes, strict=True)) == {
-        "row": 0, "both": 0, "structured": 0, "mixed": batch.size_bytes,
-    }  # fmt: skip
+        "row": 0,
+        "both": 0,
+        "structured": 0,
+        "mixed": batch.size_bytes,
+    }
     assert dict(zip(growth.KINDS, one.parts, strict=True))["row"] == 1
 
 
 def test_costs_add_up_and_requests_are_counted_where_they_were() -> None:
     bill = {"s3_puts": 2, "s3_gets": 3, "s3_bytes_in": 40, "s3_bytes_out": 5}
     some = [
-        validation(0, **bill), validation(1, "failed", **bill), validation(2),
+        validation(0, **bill),
+        validation(1, "failed", **bill),
+        validation(2),
         replace(validation(3), what="ingest", seconds=500.0, rows=7, bytes=70),
-    ]  # fmt: skip
+    ]
     ingest, validate = growth.costs_of(some)
     assert (ingest.what, ingest.runs, ingest.rows, ingest.bill) == ("ingest", 1, 7, None)
     assert (validate.runs, validate.bad, validate.seconds) == (3, 1, 180.0)

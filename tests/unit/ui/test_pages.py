@@ -75,9 +75,13 @@ def client(pages: ConsolePages) -> TestClient:
 
 
 ADDRESSES = [
-    "/", f"/shards/{NAME}", f"/shards/{NAME}?where=n+%3E+24", f"/shards/{NAME}?batch=1",
-    f"/shards/{NAME}/rollout", f"/shards/{NAME}/audits",
-]  # fmt: skip
+    "/",
+    f"/shards/{NAME}",
+    f"/shards/{NAME}?where=n+%3E+24",
+    f"/shards/{NAME}?batch=1",
+    f"/shards/{NAME}/rollout",
+    f"/shards/{NAME}/audits",
+]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -260,13 +264,18 @@ def test_a_state_of_a_hundred_thousand_parts_stays_a_small_page(
 ) -> None:
     many = 100_000
     numbers = np.arange(many)
-    table = pa.table({
-        "key": [f"shards/{NAME}/parts/{n:040x}.parquet" for n in range(many)],
-        "run": pa.array(numbers // 25_000, pa.int32()),
-        "size_bytes": pa.array(numbers % 97 + 1), "rows": pa.array(numbers % 7 + 1),
-        "layout": pa.array(["both"] * many), "stats_version": pa.array(np.ones(many, np.int32)),
-        "t_low": pa.array(np.zeros(many, np.int64)), "t_high": pa.array(np.full(many, DAY)),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "key": [f"shards/{NAME}/parts/{n:040x}.parquet" for n in range(many)],
+            "run": pa.array(numbers // 25_000, pa.int32()),
+            "size_bytes": pa.array(numbers % 97 + 1),
+            "rows": pa.array(numbers % 7 + 1),
+            "layout": pa.array(["both"] * many),
+            "stats_version": pa.array(np.ones(many, np.int32)),
+            "t_low": pa.array(np.zeros(many, np.int64)),
+            "t_high": pa.array(np.full(many, DAY)),
+        }
+    )
     state = Machine(stores).load(NAME)
     monkeypatch.setattr(blocks, "manifest_of", lambda *_: table)
     picture = picture_of(stores, state, chosen=1, cells=CELLS)
@@ -359,13 +368,21 @@ def test_bars_are_full_only_when_a_gate_passes() -> None:
     def gate(found: str, wanted: str, passed: bool, name: str = "x") -> dict[str, object]:
         return {"name": name, "found": found, "wanted": wanted, "passed": passed}
 
-    shown = facts.bullets([
-        gate("1500", "at least 3000", False), gate("2999", "at least 3000", False),
-        gate("3000", "at least 3000", True), gate("none", "a code", False),
-        gate("9 of 9", "fewer than 10 of 1000", True),
-        gate("8 strata, 2 of them too thin (a: 1)", "at least 30 audited parts in each", False,
-             "strata"),
-    ])  # fmt: skip
+    shown = facts.bullets(
+        [
+            gate("1500", "at least 3000", False),
+            gate("2999", "at least 3000", False),
+            gate("3000", "at least 3000", True),
+            gate("none", "a code", False),
+            gate("9 of 9", "fewer than 10 of 1000", True),
+            gate(
+                "8 strata, 2 of them too thin (a: 1)",
+                "at least 30 audited parts in each",
+                False,
+                "strata",
+            ),
+        ]
+    )
     assert [b.percent for b in shown] == [50, 99, 100, 0, 0, 75]
     assert [b.share is None for b in shown] == [False, False, False, True, True, False]
     assert shown[-1].found == "8 strata, 2 of them too thin"
@@ -381,5 +398,9 @@ def test_strata_lie_by_filter_and_by_layout() -> None:
     assert heat.columns == ("both × exact", "row × union")
     assert heat.rows == (("long × greater_than", (400, 12)), ("string × like", (100, None)))
     assert [heat.strength(n) for n in (None, 29, 30, 90, 300)] == [
-        "none", "thin", "some", "more", "much",
-    ]  # fmt: skip
+        "none",
+        "thin",
+        "some",
+        "more",
+        "much",
+    ]

@@ -15,8 +15,14 @@ RELATION = Relation(0, (Column(1, "c", parse_type("string")),), (1,), ())
 SPEC = spec_of(RELATION, part_bytes=100, write_format="both")
 SINCE = 7
 PART = replace(
-    BARE, size_bytes=50, t_low=SINCE, layout="both", stats_version=1, key_low=b"c", key_high=b"d",
-)  # fmt: skip
+    BARE,
+    size_bytes=50,
+    t_low=SINCE,
+    layout="both",
+    stats_version=1,
+    key_low=b"c",
+    key_high=b"d",
+)
 
 
 def kept(*parts: PartRef) -> list[bytes]:

@@ -116,8 +116,10 @@ KEYS = st.tuples(st.sampled_from([b"", b"s" * 64, b"s" * 140]), st.binary(max_si
 
 @given(
     st.lists(st.lists(KEYS, min_size=1, max_size=40), min_size=1, max_size=5),
-    st.integers(1, 12), st.integers(1, 5000), st.sampled_from([64, 66, 1024]),
-)  # fmt: skip
+    st.integers(1, 12),
+    st.integers(1, 5000),
+    st.sampled_from([64, 66, 1024]),
+)
 def test_every_row_lies_in_one_slice(
     runs: list[list[bytes]], group_rows: int, slice_bytes: int, limit: int
 ) -> None:
@@ -201,8 +203,10 @@ def test_keys_at_the_ends_of_their_type_are_cut(kind: str, limit: int) -> None:
 
 @given(
     st.lists(st.lists(st.sampled_from(EDGES), min_size=1, max_size=20), min_size=1, max_size=5),
-    st.integers(1, 6), st.integers(1, 5000), st.sampled_from([1, 8, 9, 64, 1024]),
-)  # fmt: skip
+    st.integers(1, 6),
+    st.integers(1, 5000),
+    st.sampled_from([1, 8, 9, 64, 1024]),
+)
 def test_every_row_at_the_ends_of_the_key_space_lies_in_one_slice(
     runs: list[list[bytes]], group_rows: int, slice_bytes: int, limit: int
 ) -> None:

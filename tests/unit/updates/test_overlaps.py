@@ -23,10 +23,15 @@ def runs(draw: st.DrawFn) -> list[PartRef]:
     if draw(st.booleans()):
         edges.sort()
     found = [
-        replace(PART, key=str(number), key_low=keys[0], key_high=keys[-1],
-                splits=tuple(map(Split, range(9), keys[:-1])))
+        replace(
+            PART,
+            key=str(number),
+            key_low=keys[0],
+            key_high=keys[-1],
+            splits=tuple(map(Split, range(9), keys[:-1])),
+        )
         for number, keys in enumerate(edges)
-    ]  # fmt: skip
+    ]
     if found and draw(st.booleans()):
         at = draw(st.integers(0, len(found) - 1))
         found[at] = replace(found[at], key_high=None, order=draw(st.sampled_from([(), (1,)])))

@@ -34,8 +34,13 @@ from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import FAILS, json_text
 
 DAMAGED: Final = (  # what a damaged file raises
-    *FAILS, EOFError, zlib.error, lzma.LZMAError, SchemaParseException, SchemaResolutionError,
-)  # fmt: skip
+    *FAILS,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    SchemaParseException,
+    SchemaResolutionError,
+)
 PART_BYTES: Final = 4 << 20  # stored, read at once, as they become objects
 PART_UNPACKED: Final = 64 << 20
 PART_ROWS: Final = 500_000
@@ -170,9 +175,13 @@ def _block(
             return Block(at, bytes(stream.given), rows, unpacked_bytes)
     raise InvalidRequest(
         "a block of the file holds too much",
-        file=source.name, byte=at, rows=rows, most_rows=BLOCK_ROWS, most_bytes=BLOCK_BYTES,
+        file=source.name,
+        byte=at,
+        rows=rows,
+        most_rows=BLOCK_ROWS,
+        most_bytes=BLOCK_BYTES,
         cure="write it with smaller blocks",
-    )  # fmt: skip
+    )
 
 
 class _After:

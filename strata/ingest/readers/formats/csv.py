@@ -141,8 +141,9 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
         ) from error
     raise InvalidRequest(
         "the file is empty: it has no header",
-        file=source.name, cure="give it a header, or remove it",
-    )  # fmt: skip
+        file=source.name,
+        cure="give it a header, or remove it",
+    )
 
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:
@@ -152,10 +153,11 @@ def _check_quotes(source: SourceFile, data: bytes) -> None:
     if records.open():
         raise InvalidRequest(
             "a quoted field never ends",
-            file=source.name, line=source.before + lines + 1,
+            file=source.name,
+            line=source.before + lines + 1,
             value=data[last : last + SHOWN].decode(errors="backslashreplace"),
             cure="close the quote; a quote inside quotes is doubled",
-        )  # fmt: skip
+        )
 
 
 def _parse(

@@ -67,8 +67,10 @@ def orc_file(source: SourceFile) -> Iterator[Any]:
     except DAMAGED as error:
         raise InvalidRequest(
             "not a readable ORC file",
-            file=source.name, reason=str(error), cure="check source.format",
-        ) from error  # fmt: skip
+            file=source.name,
+            reason=str(error),
+            cure="check source.format",
+        ) from error
 
 
 class Orc(Format):

@@ -71,8 +71,10 @@ def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
     except DAMAGED as error:
         raise InvalidRequest(
             "not a readable Parquet file",
-            file=source.name, reason=str(error), cure="check source.format",
-        ) from error  # fmt: skip
+            file=source.name,
+            reason=str(error),
+            cure="check source.format",
+        ) from error
 
 
 class Parquet(Format):

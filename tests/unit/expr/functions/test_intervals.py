@@ -39,8 +39,11 @@ def test_a_part_lies_in_its_range(function: str, frame: int, unit: int) -> None:
         for high in POINTS:
             if low <= high:
                 found = of(function, low, high, "interval day to second")
-                parts = [abs(p) % frame // unit * (1 if p > 0 else -1) for p in POINTS
-                         if low <= p <= high]  # fmt: skip
+                parts = [
+                    abs(p) % frame // unit * (1 if p > 0 else -1)
+                    for p in POINTS
+                    if low <= p <= high
+                ]
                 assert found.low[0] <= min(parts)
                 assert max(parts) <= found.high[0]
                 if low == high:

@@ -19,11 +19,19 @@ Physical = int | bytes | None
 
 F = descriptor_pb2.FieldDescriptorProto
 INT32, INT64, UINT32, UINT64, BOOL = (
-    F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_BOOL,
-)  # fmt: skip
+    F.TYPE_INT32,
+    F.TYPE_INT64,
+    F.TYPE_UINT32,
+    F.TYPE_UINT64,
+    F.TYPE_BOOL,
+)
 FLOAT, DOUBLE, BYTES, STRING, MESSAGE = (
-    F.TYPE_FLOAT, F.TYPE_DOUBLE, F.TYPE_BYTES, F.TYPE_STRING, F.TYPE_MESSAGE,
-)  # fmt: skip
+    F.TYPE_FLOAT,
+    F.TYPE_DOUBLE,
+    F.TYPE_BYTES,
+    F.TYPE_STRING,
+    F.TYPE_MESSAGE,
+)
 
 MESSAGES: Final = {
     "ProtoRow": [("datums", 1, MESSAGE, ".s.ProtoDatum")],
@@ -100,10 +108,15 @@ REPEATED: Final = {"datums", "dims", ("ProtoDict", "elements")}
 ONEOFS: Final = {"ProtoDatum", "ProtoRoleId"}
 ROLES: Final = {100: "system", 200: "predefined", 300: "user"}
 FIELDS: Final = {
-    Kind.INT16: "int16", Kind.INT32: "int32", Kind.INT64: "int64", Kind.BYTES: "bytes",
-    Kind.DATE: "date", Kind.TIMESTAMP: "timestamp", Kind.TIMESTAMPTZ: "timestamp_tz",
+    Kind.INT16: "int16",
+    Kind.INT32: "int32",
+    Kind.INT64: "int64",
+    Kind.BYTES: "bytes",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamp_tz",
     Kind.NUMERIC: "numeric",
-}  # fmt: skip
+}
 
 
 def _row_class() -> Any:

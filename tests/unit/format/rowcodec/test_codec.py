@@ -25,8 +25,13 @@ STRING = parse_type("string")
 
 def span(low: int | None, high: int | None, ends: str, *, empty: bool = False) -> dict[str, object]:
     """Return a range as a plain value."""
-    return {"lower": low, "upper": high, "lower_inclusive": "[" in ends,
-            "upper_inclusive": "]" in ends, "empty": empty}  # fmt: skip
+    return {
+        "lower": low,
+        "upper": high,
+        "lower_inclusive": "[" in ends,
+        "upper_inclusive": "]" in ends,
+        "empty": empty,
+    }
 
 
 # (type, physical value, the datum's bytes): the system that this one follows writes these.
@@ -243,8 +248,10 @@ def test_a_leap_second_is_the_next_second() -> None:
 def test_only_wanted_columns_come_back_in_the_order_asked_for() -> None:
     types = [INT64, STRING, TIMESTAMP]
     arrays = [
-        to_array([1, None], INT64), to_array([b"x", b"y"], STRING), to_array([5, 6], TIMESTAMP),
-    ]  # fmt: skip
+        to_array([1, None], INT64),
+        to_array([b"x", b"y"], STRING),
+        to_array([5, 6], TIMESTAMP),
+    ]
     rows = encode_rows(arrays, types)
 
     assert decode_rows(rows, types, wanted=[2, 0]) == [arrays[2], arrays[0]]
@@ -288,8 +295,11 @@ def test_a_type_nested_deeper_than_protobuf_reads_is_refused() -> None:
 
 def test_an_empty_key_may_be_written_or_left_out_and_entries_may_come_in_any_order() -> None:
     kind = parse_type("map<int32>")
-    rows = rows_of("0a09 ba0106 0a04 12021801", "0a0b ba0108 0a06 0a00 12021801",
-                   "0a14 ba0111 0a07 0a0162 12021802 0a06 0a00 12021801")  # fmt: skip
+    rows = rows_of(
+        "0a09 ba0106 0a04 12021801",
+        "0a0b ba0108 0a06 0a00 12021801",
+        "0a14 ba0111 0a07 0a0162 12021802 0a06 0a00 12021801",
+    )
 
     [array] = decode_rows(rows, [kind])
 

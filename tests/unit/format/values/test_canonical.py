@@ -41,7 +41,7 @@ TEXTS = st.recursive(
         )
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 def exact(text: str) -> Any:

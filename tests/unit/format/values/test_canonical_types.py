@@ -28,8 +28,13 @@ def test_canonical_values_stay_as_they_are(column_type: ColumnType, data: st.Dat
 
 
 def range_of(lower: Any, upper: Any, bounds: str, *, empty: bool = False) -> dict[str, Any]:
-    return {"lower": lower, "upper": upper, "lower_inclusive": bounds[0] == "[",
-            "upper_inclusive": bounds[1] == "]", "empty": empty}  # fmt: skip
+    return {
+        "lower": lower,
+        "upper": upper,
+        "lower_inclusive": bounds[0] == "[",
+        "upper_inclusive": bounds[1] == "]",
+        "empty": empty,
+    }
 
 
 EMPTY = range_of(None, None, "()", empty=True)
@@ -61,7 +66,7 @@ NO_CELL = [{"lower_bound": 1, "length": 3}, {"lower_bound": 0, "length": 0}]
         ("array<int32>", {"dims": CELL, "vals": [7]}, {"dims": CELL, "vals": [7]}),
         ("array<int32>", {"dims": NO_CELL, "vals": []}, {"dims": [], "vals": []}),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_stored_as(declared: str, given_: Any, stored: Any) -> None:
     column_type = parse_type(declared)
     result = canonical(to_array([None, given_], column_type), column_type)
@@ -103,9 +108,12 @@ def test_floats_have_one_zero_and_one_nan_at_any_depth(declared: str, kind: str)
 
     def wrapped(x: float) -> Any:
         return {
-            "{}": x, "list<{}>": [x], "map<list<{}>>": [("a", [x])], "record<a: {}>": {"a": x},
+            "{}": x,
+            "list<{}>": [x],
+            "map<list<{}>>": [("a", [x])],
+            "record<a: {}>": {"a": x},
             "range<{}>": range_of(x, None, "[)"),
-        }[declared]  # fmt: skip
+        }[declared]
 
     for x in MESSY:
         array = canonical(to_array([wrapped(x)], column_type), column_type)
@@ -125,9 +133,10 @@ def leaf_bytes(array: pa.Array) -> bytes:
 def test_nothing_lies_under_a_null() -> None:
     column_type = parse_type("record<a: list<int32>>")
     hidden = pa.StructArray.from_arrays(
-        [pa.array([[1], [2, 3]], pa.list_(pa.int32()))], fields=list(arrow_type(column_type)),
+        [pa.array([[1], [2, 3]], pa.list_(pa.int32()))],
+        fields=list(arrow_type(column_type)),
         mask=pa.array([True, False]),
-    )  # fmt: skip
+    )
     lists = canonical(hidden, column_type).field(0)
     assert lists.to_pylist() == [None, [2, 3]]
     assert lists.values.to_pylist() == [2, 3]

@@ -62,11 +62,20 @@ def test_a_default_is_the_value_that_its_json_says(
 @pytest.mark.parametrize(
     ("declared", "default"),
     [
-        ("int16", 70_000), ("int16", "5"), ("int64", 1.5), ("int64", True), ("bool", 0),
-        ("string", 5), ("numeric(3,2)", "12.345"), ("numeric(10,2)", "x"), ("date", "x"),
-        ("bytes", "é"), ("float64", "x"), ("float64", True),
+        ("int16", 70_000),
+        ("int16", "5"),
+        ("int64", 1.5),
+        ("int64", True),
+        ("bool", 0),
+        ("string", 5),
+        ("numeric(3,2)", "12.345"),
+        ("numeric(10,2)", "x"),
+        ("date", "x"),
+        ("bytes", "é"),
+        ("float64", "x"),
+        ("float64", True),
     ],
-)  # fmt: skip
+)
 def test_a_default_that_does_not_fit_is_refused(declared: str, default: object) -> None:
     with pytest.raises(InvalidRequest, match="default"):
         default_scalar(column(declared, default))
@@ -186,7 +195,7 @@ def test_a_widened_value_is_itself_in_order_and_digest(
         ("record<a: list<int32>>", "record<a: list<int16>>", "field a: the items: int16"),
         ("record<>", "record<a: int16>", "without"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_widen_is_refused_with_the_reason(old: str, new: str, reason: str) -> None:
     assert not widens(parse_type(old), parse_type(new))
     assert reason in (not_wider(parse_type(old), parse_type(new)) or "")

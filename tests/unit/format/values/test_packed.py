@@ -27,8 +27,10 @@ DIGITS = st.integers(0, 10**39 - 1) | st.integers(0, 999) | st.integers(0, 38).m
 EXPONENTS = st.integers(-45, 45) | st.sampled_from([-400, -330, 308, 400, 2**31 - 99, 99 - 2**31])
 FINITE = st.builds(
     lambda sign, digits, exponent: Decimal(f"{sign}{digits}E{exponent}"),
-    st.sampled_from(["", "-"]), DIGITS, EXPONENTS,
-)  # fmt: skip
+    st.sampled_from(["", "-"]),
+    DIGITS,
+    EXPONENTS,
+)
 NUMBERS = FINITE | st.sampled_from([Decimal(t) for t in ("NaN", "-NaN", "Infinity", "-Infinity")])
 
 

@@ -68,18 +68,26 @@ def _comparable(value: Any) -> Any:
     [
         ("time", struct.pack(">II", 3661, 0), "01:01:01.000000000"),
         ("time", struct.pack(">II", 86_399, 1_999_999_999), "23:59:60.999999999"),
-        ("interval", bytes.fromhex("80000001800000018000000000000000"),
-         {"months": 1, "days": 1, "micros": 0}),
+        (
+            "interval",
+            bytes.fromhex("80000001800000018000000000000000"),
+            {"months": 1, "days": 1, "micros": 0},
+        ),
         ("uuid", bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
-        ("aclitem", bytes.fromhex("0000000100000002" "00000000e000030f"),
-         {"grantee": 1, "grantor": 2, "mode": Decimal(0xE000030F)}),
-        ("mz_aclitem",
-         bytes.fromhex("0000012c0000000000000001" "0000012c0000000000000002" "00000000e000030f"),
-         {"grantee": "u1", "grantor": "u2", "mode": Decimal(0xE000030F)}),
+        (
+            "aclitem",
+            bytes.fromhex("000000010000000200000000e000030f"),
+            {"grantee": 1, "grantor": 2, "mode": Decimal(0xE000030F)},
+        ),
+        (
+            "mz_aclitem",
+            bytes.fromhex("0000012c00000000000000010000012c000000000000000200000000e000030f"),
+            {"grantee": "u1", "grantor": "u2", "mode": Decimal(0xE000030F)},
+        ),
         ("uint64", 2**64 - 1, Decimal(2**64 - 1)),
         ("list<uint8>", [255, None], [255, None]),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_seen_as(declared: str, stored: Any, seen: Any) -> None:
     column_type = parse_type(declared)
     assert plain(to_view(to_array([stored, None], column_type), column_type)) == [seen, None]
@@ -111,7 +119,9 @@ def test_what_is_no_value_of_the_type_is_refused(declared: str, seen: Any) -> No
 def test_short_forms_are_read() -> None:
     times = pa.array(["01:02:03", "01:02:03.5"])
     assert plain(to_view(from_view(times, parse_type("time")), parse_type("time"))) == [
-        "01:02:03.000000000", "01:02:03.500000000"]  # fmt: skip
+        "01:02:03.000000000",
+        "01:02:03.500000000",
+    ]
     uuids = pa.array(["000102030405060708090A0B0C0D0E0F"])
     assert plain(from_view(uuids, parse_type("uuid"))) == [bytes(range(16))]
 
@@ -125,5 +135,8 @@ def test_other_arrow_types_are_cast_or_refused() -> None:
 
 
 def test_views_of_scalars_are_flat_or_structs() -> None:
-    assert all(not pa.types.is_nested(view_type(t)) or pa.types.is_struct(view_type(t))
-               for t in every_type() if t.kind not in NESTED)  # fmt: skip
+    assert all(
+        not pa.types.is_nested(view_type(t)) or pa.types.is_struct(view_type(t))
+        for t in every_type()
+        if t.kind not in NESTED
+    )

@@ -47,8 +47,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(st.lists(st.integers(-20, 20), max_size=30), min_size=1, max_size=4),
-    chunk=st.integers(1, 7), task_bytes=st.sampled_from([1, 100, 500, 1 << 30]),
-)  # fmt: skip
+    chunk=st.integers(1, 7),
+    task_bytes=st.sampled_from([1, 100, 500, 1 << 30]),
+)
 def test_slices_hold_each_staged_change_once(
     world: World, files: list[list[int]], chunk: int, task_bytes: int
 ) -> None:

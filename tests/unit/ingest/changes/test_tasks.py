@@ -126,25 +126,31 @@ def test_a_truncation_takes_all_that_was_there(tmp_path: Path) -> None:
 
 def test_values_mean_what_the_schema_says(tmp_path: Path) -> None:
     columns = [
-        {"name": "id", "type": "int64"}, {"name": "day", "type": "date"},
-        {"name": "at", "type": "timestamp"}, {"name": "price", "type": "numeric(10,2)"},
-        {"name": "raw", "type": "bytes"}, {"name": "tz", "type": "timestamptz"},
-    ]  # fmt: skip
+        {"name": "id", "type": "int64"},
+        {"name": "day", "type": "date"},
+        {"name": "at", "type": "timestamp"},
+        {"name": "price", "type": "numeric(10,2)"},
+        {"name": "raw", "type": "bytes"},
+        {"name": "tz", "type": "timestamptz"},
+    ]
     world = World(
-        tmp_path, columns=columns,
+        tmp_path,
+        columns=columns,
         source={"paths": ["in/"], "format": "jsonl", "envelope": "debezium"},
-    )  # fmt: skip
+    )
     fields = [
         {"field": "id", "type": "int64"},
         {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
         {"field": "at", "type": "int64", "name": "io.debezium.time.Timestamp"},
         {
-            "field": "price", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
+            "field": "price",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
             "parameters": {"scale": "2"},
         },
         {"field": "raw", "type": "bytes"},
         {"field": "tz", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
-    ]  # fmt: skip
+    ]
     schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": fields}]}
     row = {
         "id": 1,
@@ -169,15 +175,21 @@ def test_values_mean_what_the_schema_says(tmp_path: Path) -> None:
     [first, second] = [row[1:6] for row in sorted(world.rows())]
     assert first == second
     assert [str(value) for value in first] == [
-        "1970-01-02", "1970-01-01 00:00:01.500000", "2.00", str(b"\xff\x00"),
+        "1970-01-02",
+        "1970-01-01 00:00:01.500000",
+        "2.00",
+        str(b"\xff\x00"),
         "1970-01-02 00:00:00+00:00",
-    ]  # fmt: skip
+    ]
 
 
 CONTRADICTING = [
-    event("c", 1, ("a", None), 1), event("c", 1, ("b", None), 2),
-    event("u", 2, ("c", None), 3), event("d", 3, t=4), event("u", 2, ("d", None), 5),
-]  # fmt: skip
+    event("c", 1, ("a", None), 1),
+    event("c", 1, ("b", None), 2),
+    event("u", 2, ("c", None), 3),
+    event("d", 3, t=4),
+    event("u", 2, ("d", None), 5),
+]
 
 
 def test_a_contradiction_fails_unless_declared_otherwise(tmp_path: Path) -> None:
@@ -214,8 +226,11 @@ def test_contradictions_may_go_to_the_quarantine(tmp_path: Path) -> None:
     rejected = [orjson.loads(line) for line in (world.stores.blob.get(key) or b"").splitlines()]
     assert [row["line"] for row in rejected] == [2, 3, 4, 5]
     assert orjson.loads(rejected[2]["raw"]) == {
-        "before": {"id": 3}, "after": None, "op": "d", "ts_ms": 4,
-    }  # fmt: skip
+        "before": {"id": 3},
+        "after": None,
+        "op": "d",
+        "ts_ms": 4,
+    }
 
 
 @pytest.mark.parametrize(
@@ -281,8 +296,12 @@ def test_a_column_may_mark_tombstones(tmp_path: Path) -> None:
     run(world, 1, 2)
 
     assert world.rows() == {
-        (1, "a", 0): 1, (2, "b", 0): 1, (1, "a", DAY): -1, (2, "b", DAY): -1, (2, "c", DAY): 1,
-    }  # fmt: skip
+        (1, "a", 0): 1,
+        (2, "b", 0): 1,
+        (1, "a", DAY): -1,
+        (2, "b", DAY): -1,
+        (2, "c", DAY): 1,
+    }
 
 
 def test_clocks_that_go_back_do_no_harm(tmp_path: Path) -> None:
@@ -307,9 +326,11 @@ def test_a_late_file_of_changes_is_refused(tmp_path: Path) -> None:
 
 def test_only_row_groups_that_may_hold_a_key_are_read(tmp_path: Path) -> None:
     world = World(
-        tmp_path, part_bytes=4096, row_group_bytes=1024,
+        tmp_path,
+        part_bytes=4096,
+        row_group_bytes=1024,
         source={"paths": ["in/"], "format": "csv", "envelope": "upsert"},
-    )  # fmt: skip
+    )
     world.put(
         "in/1970-01-01.csv", "id,name\n" + "".join(f"{n},{n * 7919 % 10007}\n" for n in range(4000))
     )

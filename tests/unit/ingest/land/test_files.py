@@ -68,10 +68,16 @@ def test_digits_that_are_no_date_are_no_time(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["1970-04-01/30/x.csv", "1970-04-01/30/1970-04-02.csv", "1970/04/01/24/x.csv",
-     "date=1970-04-01/hour=30/x.csv", "1970-04-01-99.csv", "1970-04-01T12-70.csv",
-     "19700401_9934.csv"],
-)  # fmt: skip
+    [
+        "1970-04-01/30/x.csv",
+        "1970-04-01/30/1970-04-02.csv",
+        "1970/04/01/24/x.csv",
+        "date=1970-04-01/hour=30/x.csv",
+        "1970-04-01-99.csv",
+        "1970-04-01T12-70.csv",
+        "19700401_9934.csv",
+    ],
+)
 def test_what_stands_like_an_hour_and_is_none_is_refused(path: str, tmp_path: Path) -> None:
     fill(tmp_path, f"in/{path}")
 

@@ -106,8 +106,9 @@ def test_links_that_stay_inside_are_followed_and_the_true_place_wins(world: Worl
     files = files_by_time(str(world.root), ["in/"])
 
     assert [(f.name, f.time_ms) for f in files] == [
-        ("in/1970-01-01.csv", 0), ("archive/1970-01-02.csv", DAY),
-    ]  # fmt: skip
+        ("in/1970-01-01.csv", 0),
+        ("archive/1970-01-02.csv", DAY),
+    ]
 
 
 def test_loops_of_links_end(world: World) -> None:
@@ -212,9 +213,13 @@ def test_a_file_that_is_swapped_for_a_pipe_is_not_waited_for(world: World) -> No
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [(b"1970-01-02\n.csv", r"in/1970-01-02\x0a.csv"), (b"\x1b[31m.csv", r"in/\x1b[31m.csv"),
-     (b"1970-01-02\xff.csv", r"in/1970-01-02\xff.csv"), (b"a\x7f.csv", r"in/a\x7f.csv")],
-)  # fmt: skip
+    [
+        (b"1970-01-02\n.csv", r"in/1970-01-02\x0a.csv"),
+        (b"\x1b[31m.csv", r"in/\x1b[31m.csv"),
+        (b"1970-01-02\xff.csv", r"in/1970-01-02\xff.csv"),
+        (b"a\x7f.csv", r"in/a\x7f.csv"),
+    ],
+)
 def test_a_name_that_cannot_be_shown_is_refused(world: World, name: bytes, shown: str) -> None:
     with open(os.path.join(os.fsencode(world.root), b"in", name), "w") as file:
         file.write(ROWS)

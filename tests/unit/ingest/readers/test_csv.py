@@ -137,9 +137,12 @@ def test_a_column_that_no_row_can_read_is_the_wrong_shape(put) -> None:
     with pytest.raises(InvalidRequest) as error:
         typed_rows(raw, [WantedColumn("a", parse_type("int32"), True)])
     assert error.value.details == {
-        "file": "x.csv", "line": 2, "column": "a", "value": "x",
+        "file": "x.csv",
+        "line": 2,
+        "column": "a",
+        "value": "x",
         "reason": "not readable as int32",
-    }  # fmt: skip
+    }
 
 
 CELLS = st.text(st.sampled_from('ab,"\n\r é'), max_size=5)

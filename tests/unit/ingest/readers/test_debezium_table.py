@@ -26,10 +26,19 @@ from tests.debezium.shards import TABLES, declaration
 RECORDED: Final = Path(__file__).parents[3] / "debezium" / "recorded.zip"
 UNSENT: Final = "__debezium_unavailable_value"
 COLUMNS: Final = {
-    "id": "int64", "name": "string", "lsn": "int32", "price": "numeric(10,2)", "day": "date",
-    "at": "timestamp", "rate": "float64", "ok": "bool", "note": "varchar(4)", "doc": "jsonb",
-    "tm": "time", "tz": "timestamptz",
-}  # fmt: skip
+    "id": "int64",
+    "name": "string",
+    "lsn": "int32",
+    "price": "numeric(10,2)",
+    "day": "date",
+    "at": "timestamp",
+    "rate": "float64",
+    "ok": "bool",
+    "note": "varchar(4)",
+    "doc": "jsonb",
+    "tm": "time",
+    "tz": "timestamptz",
+}
 
 
 def relation_of(table: str) -> Relation:
@@ -129,9 +138,13 @@ sources: Final = st.fixed_dictionaries(
     }
 )
 PLACED: Final = {
-    "lsn": 9, "ts_ms": 5, "snapshot": "false", "sequence": '["1","9"]', "connector": "postgresql",
+    "lsn": 9,
+    "ts_ms": 5,
+    "snapshot": "false",
+    "sequence": '["1","9"]',
+    "connector": "postgresql",
     "name": "source",
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -143,9 +156,13 @@ def events(draw: Any, recorded: bool) -> Any:
     if plain and op == "d":
         after = None
     event = {
-        "before": before, "after": after, "op": op, "ts_ms": 7, "transaction": None,
+        "before": before,
+        "after": after,
+        "op": op,
+        "ts_ms": 7,
+        "transaction": None,
         "source": PLACED if plain else draw(sources),
-    }  # fmt: skip
+    }
     if not recorded:
         return event
     kept = draw(st.sampled_from([event, event, event, None]))
@@ -226,8 +243,10 @@ def test_a_record_that_lacks_its_value_or_key_is_no_tombstone(lacks: str) -> Non
 def test_a_place_that_no_log_has_is_none(place: dict[str, Any]) -> None:
     relation = here({"id": "int64", "name": "string"})
     row = {"id": 1, "name": "x"}
-    events = [{"before": None, "after": row, "op": "c", "source": {**PLACED, **more}}
-              for more in (place, {})]  # fmt: skip
+    events = [
+        {"before": None, "after": row, "op": "c", "source": {**PLACED, **more}}
+        for more in (place, {})
+    ]
     data = b"\n".join(map(orjson.dumps, events))
 
     assert fast(data, relation) is None
@@ -262,10 +281,14 @@ def test_a_large_file_is_read_by_arrow_and_says_where_a_row_is_wrong(tmp_path: P
 
     relation = here({"id": "int64", "at": "date"})
     lines = [
-        {"before": None, "after": {"id": n, "at": 9_999_999 if n == 700 else n}, "op": "c",
-         "source": PLACED}
+        {
+            "before": None,
+            "after": {"id": n, "at": 9_999_999 if n == 700 else n},
+            "op": "c",
+            "source": PLACED,
+        }
         for n in range(1000)
-    ]  # fmt: skip
+    ]
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"\n".join(map(orjson.dumps, lines)))
     raw = read_debezium(

@@ -83,8 +83,10 @@ def test_memory_does_not_grow_with_the_file(packed: bool, tmp_path: Path) -> Non
                 stream.write("".join(lines).encode())
         told = subprocess.run(
             [sys.executable, "-c", WORKER, str(root), path.name],
-            check=True, capture_output=True, text=True,
-        ).stdout.split()  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
         assert int(told[0]) == rows
         peaks.append(int(told[1]))
     assert peaks[1] < peaks[0] + MORE_MIB, peaks

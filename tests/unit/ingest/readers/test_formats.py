@@ -29,11 +29,14 @@ from strata.read.scan import scan
 from tests.unit.ingest.test_engine import World
 
 COLUMNS: list[dict[str, Any]] = [
-    {"name": "id", "type": "int64"}, {"name": "name", "type": "string"},
-    {"name": "day", "type": "date"}, {"name": "at", "type": "timestamptz"},
-    {"name": "price", "type": "numeric(10,2)"}, {"name": "tags", "type": "list<string>"},
+    {"name": "id", "type": "int64"},
+    {"name": "name", "type": "string"},
+    {"name": "day", "type": "date"},
+    {"name": "at", "type": "timestamptz"},
+    {"name": "price", "type": "numeric(10,2)"},
+    {"name": "tags", "type": "list<string>"},
     {"name": "note", "type": "jsonb"},
-]  # fmt: skip
+]
 TABLE = pa.table(
     {
         "id": pa.array([1, 2, None], pa.int64()),
@@ -46,20 +49,24 @@ TABLE = pa.table(
     }
 )
 AVRO = {
-    "type": "record", "name": "row", "fields": [
-        {"name": "id", "type": ["null", "long"]}, {"name": "name", "type": ["null", "string"]},
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "id", "type": ["null", "long"]},
+        {"name": "name", "type": ["null", "string"]},
         {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
         {
             "name": "price",
             "type": [
-                "null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+                "null",
+                {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
             ],
         },
         {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]},
         {"name": "note", "type": ["null", "string"]},
     ],
-}  # fmt: skip
+}
 
 
 def objects() -> list[dict[str, Any]]:
@@ -174,10 +181,14 @@ def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("source", "told"),
-    [({"delimiter": "ab"}, "delimiter"), ({"delimiter": '"'}, "delimiter"),
-     ({"delimiter": "é"}, "delimiter"), ({"nulls": "NA"}, "list of texts"),
-     ({"nulls": [None]}, "list of texts")],
-)  # fmt: skip
+    [
+        ({"delimiter": "ab"}, "delimiter"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": "é"}, "delimiter"),
+        ({"nulls": "NA"}, "list of texts"),
+        ({"nulls": [None]}, "list of texts"),
+    ],
+)
 def test_a_wrong_dialect_is_refused(source: dict[str, object], told: str) -> None:
     columns = [{"name": "a", "type": "int64"}]
     with pytest.raises(InvalidRequest, match=told):
@@ -211,8 +222,12 @@ def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
 
     types = {c["name"]: c["type"] for c in found.declaration["columns"]}
     assert types == {
-        "id": "int64", "note": "string", "price": "float64", "big": "numeric", "part": "jsonb",
-    }  # fmt: skip
+        "id": "int64",
+        "note": "string",
+        "price": "float64",
+        "big": "numeric",
+        "part": "jsonb",
+    }
     assert found.declaration["time"] == {"from": "source"}
     parse_spec(found.declaration)
 

@@ -41,8 +41,11 @@ def test_lines_that_are_no_objects_are_rejected_with_their_line(put) -> None:
     found = rejects(raw, typed_rows(raw, [WantedColumn("a", parse_type("int32"), True)]).bad)
 
     assert [(r.line, r.column, r.value) for r in found] == [
-        (3, None, None), (4, None, None), (5, "a", "x"), (6, None, None),
-    ]  # fmt: skip
+        (3, None, None),
+        (4, None, None),
+        (5, "a", "x"),
+        (6, None, None),
+    ]
     assert found[0].raw == "not json"
     assert found[1].reason == "not a JSON object"
     assert found[3].raw == '{"a":\\xff}'
@@ -77,12 +80,16 @@ def test_an_empty_file_has_no_rows(put) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), VALUES), max_size=5))
@@ -108,15 +115,19 @@ def test_every_line_with_an_unsafe_number_is_found(lines: list[str]) -> None:
 
 
 values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant
-    "int16": [1, 70_000, "7", 5.0], "int64": [1, -(2**63), 2**63, None],
+    "int16": [1, 70_000, "7", 5.0],
+    "int64": [1, -(2**63), 2**63, None],
     "uint64": [1, 2**64 - 1, -1],
-    "float64": [0.1, 3, -0.0, 1e300, None, "x"], "bool": [True, None, 1],
-    "numeric(10,2)": ["1.50", 2.25, 7, None, "1.505", 10**12], "string": ["x", "", "é", None, 5],
-    "varchar(2)": ["ab", "abc", None], "date": ["2020-01-01", "x", None, 5],
+    "float64": [0.1, 3, -0.0, 1e300, None, "x"],
+    "bool": [True, None, 1],
+    "numeric(10,2)": ["1.50", 2.25, 7, None, "1.505", 10**12],
+    "string": ["x", "", "é", None, 5],
+    "varchar(2)": ["ab", "abc", None],
+    "date": ["2020-01-01", "x", None, 5],
     "timestamp": ["2020-01-01T00:00:00", "2020-01-01", None],
     "timestamptz": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "x"],
     "uuid": ["00112233-4455-6677-8899-aabbccddeeff", "x", None],
-}  # fmt: skip
+}
 objects = st.lists(
     st.sampled_from([*values]).flatmap(  # one odd column in each row at most
         lambda odd: st.fixed_dictionaries(

@@ -35,9 +35,12 @@ def read(key: int, name: str, lsn: int, mark: str = "true", t: int = 1) -> Messa
 
 
 FIRST = [
-    read(1, "a", 10, "first"), read(2, "b", 10, "last_in_data_collection"),
-    message("c", 3, "c", (0, 15)), message("u", 1, "a2", (20, 25)), message("d", 2, "", (30, 35)),
-]  # fmt: skip
+    read(1, "a", 10, "first"),
+    read(2, "b", 10, "last_in_data_collection"),
+    message("c", 3, "c", (0, 15)),
+    message("u", 1, "a2", (20, 25)),
+    message("d", 2, "", (30, 35)),
+]
 THEN = [message("c", 2, "b2", (40, 45)), message("u", 3, "c2", (50, 55))]
 AFTER = {1: ("a2", None), 2: ("b2", None), 3: ("c2", None)}
 

@@ -11,9 +11,12 @@ from strata.model.types import parse_type
 
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 EMPTY = {
-    "lower": None, "upper": None, "lower_inclusive": False, "upper_inclusive": False,
+    "lower": None,
+    "upper": None,
+    "lower_inclusive": False,
+    "upper_inclusive": False,
     "empty": True,
-}  # fmt: skip
+}
 
 
 def naive(*fields: int) -> datetime:
@@ -22,9 +25,12 @@ def naive(*fields: int) -> datetime:
 
 def ends(lower: Any, upper: Any, low_in: bool = True, high_in: bool = False) -> dict[str, Any]:
     return {
-        "lower": lower, "upper": upper, "lower_inclusive": low_in, "upper_inclusive": high_in,
+        "lower": lower,
+        "upper": upper,
+        "lower_inclusive": low_in,
+        "upper_inclusive": high_in,
         "empty": False,
-    }  # fmt: skip
+    }
 
 
 def shaped(vals: list[Any], *dims: tuple[int, int]) -> dict[str, Any]:
@@ -97,8 +103,7 @@ READABLE: list[tuple[str, str | bytes, Any]] = [
     ("interval", '{"micros": -5}', span(0, 0, -5)),
     ("interval day to second", "1 02:00:00", timedelta(days=1, hours=2)),
     ("interval day to second", "INTERVAL '-1 02:00:00' DAY TO SECOND", -timedelta(1, 7200)),
-    ("interval day to second", "106751991 days 04:00:54.775807",
-     timedelta(microseconds=2**63 - 1)),
+    ("interval day to second", "106751991 days 04:00:54.775807", timedelta(microseconds=2**63 - 1)),
     ("interval year to month", "-1-2", -14),
     ("interval year to month", "INTERVAL '1-2' YEAR TO MONTH", 14),
     ("string", " kept ", " kept "),
@@ -125,8 +130,11 @@ READABLE: list[tuple[str, str | bytes, Any]] = [
     ("array<int32>", "{{1,2},{3,4}}", shaped([1, 2, 3, 4], (1, 2), (1, 2))),
     ("array<int32>", "[0:1]={1,2}", shaped([1, 2], (0, 2))),
     ("array<int32>", "[[1],[2]]", shaped([1, 2], (1, 2), (1, 1))),
-    ("array<int32>", '{"dims": [{"lower_bound": 0, "length": 2}], "vals": [1, 2]}',
-     shaped([1, 2], (0, 2))),
+    (
+        "array<int32>",
+        '{"dims": [{"lower_bound": 0, "length": 2}], "vals": [1, 2]}',
+        shaped([1, 2], (0, 2)),
+    ),
     ("array<int32>", "{}", shaped([])),
     ("int2vector", "1 2 3", shaped([1, 2, 3], (0, 3))),
     ("map<string>", '{a=>1,"b c"=>NULL}', {"a": "1", "b c": None}),
@@ -144,7 +152,7 @@ READABLE: list[tuple[str, str | bytes, Any]] = [
     ("range<float64>", "(,5]", ends(None, 5.0, low_in=False, high_in=True)),
     ("range<date>", '["2020-01-01",)', ends(date(2020, 1, 1), None)),
     ("list<range<int32>>", '{"[1,3)",empty}', [ends(1, 3), EMPTY]),
-]  # fmt: skip
+]
 UNREADABLE: list[tuple[str, str | bytes]] = [
     ("bool", "yes"), ("int16", "32768"), ("int64", "5.0"), ("int64", "5e0"), ("int16", "0x10"),
     ("int32", "1_000"), ("int32", "١٢"), ("int32", "１２"), ("int32", ""), ("uint8", "-1"),

@@ -169,21 +169,31 @@ def test_a_value_is_judged_alone(kind: str, data: st.DataObject) -> None:
     pool = [text for _, text, _ in READABLE] + [text for _, text in UNREADABLE] + [None]
     texts = data.draw(st.lists(st.sampled_from(pool), max_size=6))
 
-    agree(from_text(pa.array(texts, pa.string()), target),
-          [from_text(pa.array([text], pa.string()), target) for text in texts], kind)  # fmt: skip
+    agree(
+        from_text(pa.array(texts, pa.string()), target),
+        [from_text(pa.array([text], pa.string()), target) for text in texts],
+        kind,
+    )
     agree(from_objects(texts, target), [from_objects([text], target) for text in texts], kind)
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
     | st.sampled_from(["", "1", "a=>1", "{1}", "1 mon", "[1,2)"])
     | st.sampled_from([NumberText("1e2"), NumberText("7")]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["a", "b", "lower", "empty", "dims", "vals", "months", "mode"]), inner,
-        max_size=3,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "b", "lower", "empty", "dims", "vals", "months", "mode"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @given(st.sampled_from(every_type()), st.lists(JSON, max_size=5))
@@ -214,12 +224,14 @@ def agree(whole: Cast, alone: Sequence[Cast], kind: str) -> None:
         ("array<list<int32>>", [[1, 2], [3]], shaped([[1, 2], [3]], (1, 2))),
         ("array<jsonb>", [[1], {"a": 2}], shaped(["[1]", '{"a":2}'], (1, 2))),
         ("map<record<a: int32>>", {"k": {"a": 1}, "": {}}, [("", {"a": None}), ("k", {"a": 1})]),
-        ("record<a.b: int32, r: range<int64>>", {"a.b": 1, "r": "[1,2)"},
-         {"a.b": 1, "r": ends(1, 2)}),
-        ("range<uuid>", {"lower": UUID, "upper_inclusive": True},
-         ends(UUID, None)),
+        (
+            "record<a.b: int32, r: range<int64>>",
+            {"a.b": 1, "r": "[1,2)"},
+            {"a.b": 1, "r": ends(1, 2)},
+        ),
+        ("range<uuid>", {"lower": UUID, "upper_inclusive": True}, ends(UUID, None)),
     ],
-)  # fmt: skip
+)
 def test_json_values_are_read(kind: str, value: object, read: object) -> None:
     cast = from_objects([value, None], parse_type(kind))
 

@@ -106,9 +106,18 @@ def test_text_of_bytes_may_be_hexadecimal_and_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", [None, 5, [], {"name": {}}, {"type": []}, {"name": DECIMAL, "parameters": 5},
-              {"name": DECIMAL, "parameters": {"scale": "x"}}, {"type": "array", "items": 7}],
-)  # fmt: skip
+    "field",
+    [
+        None,
+        5,
+        [],
+        {"name": {}},
+        {"type": []},
+        {"name": DECIMAL, "parameters": 5},
+        {"name": DECIMAL, "parameters": {"scale": "x"}},
+        {"type": "array", "items": 7},
+    ],
+)
 def test_a_schema_that_is_none_takes_no_file_down(field: Any) -> None:
     column = Column(1, "x", parse_type("numeric(10,2)"))
 
@@ -121,8 +130,9 @@ def test_a_broken_value_is_refused_wherever_it_stands() -> None:
     array = {"type": "array", "items": decimal_field(2)}
 
     assert stored([["AQ==", "x!"], ["AQ=="]], "list<numeric(10,2)>", array) == (
-        [None, [Decimal("0.01")]], {0},
-    )  # fmt: skip
+        [None, [Decimal("0.01")]],
+        {0},
+    )
     for kind in ("jsonb", "string", "bool", "int32", "uuid"):
         assert stored(["x!"], kind, decimal_field(0))[1] == {0}
 

@@ -129,10 +129,12 @@ def test_a_key_that_stands_twice_is_refused_but_in_jsonb(
 
 @pytest.mark.parametrize(
     "message",
-    ['{"before":null,"after":{"id":1,"v":1,"v":2},"op":"c","ts_ms":1}',
-     '{"before":null,"after":{"id":1,"v":1},"after":{"id":1,"v":2},"op":"c","ts_ms":1}',
-     '{"payload":{"before":null,"after":{"id":1,"id":2,"v":1},"op":"c"},"schema":null}'],
-)  # fmt: skip
+    [
+        '{"before":null,"after":{"id":1,"v":1,"v":2},"op":"c","ts_ms":1}',
+        '{"before":null,"after":{"id":1,"v":1},"after":{"id":1,"v":2},"op":"c","ts_ms":1}',
+        '{"payload":{"before":null,"after":{"id":1,"id":2,"v":1},"op":"c"},"schema":null}',
+    ],
+)
 def test_a_change_event_with_a_key_twice_is_refused(tmp_path: Path, message: str) -> None:
     world = world_of(tmp_path, "jsonl", "int64", envelope="debezium")
     other = '{"before":null,"after":{"id":9,"v":9},"op":"c","ts_ms":1}'

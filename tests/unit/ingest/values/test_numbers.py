@@ -133,8 +133,9 @@ def test_text_of_a_float_is_rounded_once(kind: str, bits: int) -> None:
         texts.append(f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}}")
 
     found = from_text(pa.array(texts), parse_type(kind)).values.to_pylist()
-    of_json = from_objects([float(t) if len(t) < 16 else NumberText(t) for t in texts],
-                           parse_type(kind)).values.to_pylist()  # fmt: skip
+    of_json = from_objects(
+        [float(t) if len(t) < 16 else NumberText(t) for t in texts], parse_type(kind)
+    ).values.to_pylist()
 
     for text, value in zip(texts, found, strict=True):
         numpy_type = np.float32 if kind == "float32" else np.float64
@@ -146,8 +147,10 @@ def test_text_of_a_float_is_rounded_once(kind: str, bits: int) -> None:
 @pytest.mark.parametrize("text", ["1e-400", "0." + "0" * 400 + "1", "1e400", "nan(12)"])
 def test_a_float_that_would_be_another_number_is_refused(text: str) -> None:
     assert from_text(pa.array([text, "1"]), parse_type("float64")).bad.tolist() == [0]
-    assert from_text(pa.array(["0", "0e5", "-0.0", "NaN", "-inf"]),
-                     parse_type("float64")).bad.tolist() == []  # fmt: skip
+    assert (
+        from_text(pa.array(["0", "0e5", "-0.0", "NaN", "-inf"]), parse_type("float64")).bad.tolist()
+        == []
+    )
 
 
 def test_digits_side_by_side_are_found_wherever_they_stand() -> None:

@@ -198,6 +198,7 @@ pages: .venv/.dev ## Write the generated pages of docs/reference that need no Sp
 	.venv/bin/python -m tools.rooms
 	.venv/bin/python -m tools.cli_page
 	.venv/bin/python -m tools.pictures
+	.venv/bin/python -m tools.dashboard
 	.venv/bin/python -m benchmarks.today
 	.venv/bin/python -m strata.expr.reference
 	.venv/bin/python -m strata.format.reference

@@ -9,6 +9,7 @@ an error.
 """
 
 import logging
+import re
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -109,9 +110,17 @@ class _OpenTelemetry:
                 "gauge": self._meter.create_gauge,
                 "time": self._meter.create_histogram,
             }[kind]
-            known = self._instruments[name] = make(name, unit="s" if kind == "time" else "1")
+            known = self._instruments[name] = make(name, unit=_unit(kind, name))
         method = {"count": "add", "gauge": "set", "time": "record"}[kind]
         getattr(known, method)(value, dict(tags))
+
+
+def _unit(kind: str, name: str) -> str:
+    """Return the unit of a figure as UCUM has it; no unit for what is counted.
+
+    A receiver writes it behind the name, and `1` as "ratio".
+    """
+    return "s" if kind == "time" else "By" if "bytes" in re.split(r"[._]", name) else ""
 
 
 @cache

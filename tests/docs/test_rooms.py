@@ -11,7 +11,8 @@ from tools.rooms import PICTURE, levels, picture, purpose
 PROJECT = Path(__file__).resolve().parents[2]
 MAP = (PROJECT / "ARCHITECTURE.md").read_text("utf-8")
 MADE = {"tests/found"}  # by a command, when it finds something
-FIGURES = ("metrics.md", "monitor.md", "rollout.md")  # names of metrics begin as those of modules do
+# names of metrics begin as those of modules do
+FIGURES = ("metrics.md", "monitor.md", "rollout.md")
 DOCUMENTS = [
     *(
         PROJECT / name

@@ -33,6 +33,13 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [_listed(integration, "triggers", "arrivals")],
         "notifications": ["strata_airflow.notify.StrataNotifier"],
         "extra-links": ["strata_airflow.report.ReportLink", "strata_airflow.console.ShardLink"],
+        "asset-uris": [
+            {
+                "schemes": ["strata"],
+                "handler": None,
+                "to_openlineage_converter": "strata_airflow.lineage.as_dataset",
+            }
+        ],
         "connection-types": [
             {
                 "hook-class-name": "strata_airflow.hooks.StrataHook",

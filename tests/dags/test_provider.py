@@ -3,12 +3,15 @@
 import asyncio
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.common.compat.openlineage import facet
 from airflow.providers_manager import _create_provider_info_schema_validator
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
@@ -19,7 +22,7 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import parse_spec
 from strata.model.time import MIN_TIME, parse_time
 from strata.store.open import open_stores
-from strata_airflow import operators
+from strata_airflow import assets, operators
 from strata_airflow.assets import shard_asset
 from strata_airflow.frontier import is_reached
 from strata_airflow.hooks import StoreAccess, StrataHook, access_of
@@ -276,3 +279,33 @@ def test_the_example_loads(project):
     bag = DagBag(str(project / "plugins" / "strata_airflow" / "example_dags"))
     assert bag.import_errors == {}
     assert set(bag.dags) == {"example_strata", "example_strata_report"}
+
+
+@pytest.mark.parametrize(
+    ("asset", "namespace", "name"),
+    [
+        (shard_asset("orders", "eu"), "strata://eu", "orders"),
+        (assets.BATCHES, "strata", "batches"),
+        (assets.VERDICTS, "strata", "verdicts"),
+    ],
+    ids=lambda one: getattr(one, "name", one),
+)
+def test_openlineage_calls_an_asset_by_connection_and_shard(
+    asset: assets.Asset, namespace: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facet, "Dataset", dict)
+    [uris] = get_provider_info()["asset-uris"]
+    module, _, function = uris["to_openlineage_converter"].rpartition(".")
+    convert = getattr(importlib.import_module(module), function)
+    assert uris["schemes"] == [urlsplit(asset.uri).scheme]
+    assert convert(asset, None) == {"namespace": namespace, "name": name}
+
+
+def test_what_airflow_imports_while_it_makes_an_asset_imports_no_asset() -> None:
+    """A module that makes one would be imported while it is being imported, and be ignored."""
+    seen = "import sys, strata_airflow.lineage; print('airflow' in sys.modules)"
+    path = Path(assets.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", seen], cwd=path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "False"

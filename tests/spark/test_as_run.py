@@ -12,6 +12,7 @@ import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
+from strata.spark.front.rowfilter import row_filter
 from tests.spark.answers import SESSIONS, session
 from tests.spark.as_run import Net, Tally, try_world
 from tests.spark.operations import Walk, try_walk
@@ -21,6 +22,7 @@ from tests.spark.planted import (
     filters_until_found,
     steps_until_found,
 )
+from tests.spark.predicates import NOW_US, STOPPED, stopped
 from tests.spark.tempting import Tempting, register
 from tests.spark.together import UNION, Asked, Rows, troubles, united
 from tests.spark.worlds import World, build
@@ -61,6 +63,15 @@ def test_operations_change_nothing_of_it(spark: SparkSession, tmp_path: Path) ->
     assert tally.refused == 0
     assert tally.pruning["ours"] > 10
     assert tally.pruning["reads"] == 5
+
+
+@pytest.mark.parametrize("clock", STOPPED)
+def test_a_clock_is_stopped_for_spark_as_it_is_for_us(spark: SparkSession, clock: str) -> None:
+    one, said = spark.range(1), f"{clock.upper()}( )"
+    same = f"typeof({said}) = typeof({STOPPED[clock]}) and {said} = {STOPPED[clock]}"
+
+    assert row_filter(spark, one, same, NOW_US).count() == 1
+    assert one.where(stopped(same)).count() == 1
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -1,12 +1,14 @@
 """The plugin that Airflow loads: it adds the console and the validation report."""
 
-from typing import Any
+from typing import Any, Final
 
 from airflow.plugins_manager import AirflowPlugin
 
 from strata_airflow import console
 from strata_airflow.console import Console, ShardLink
 from strata_airflow.report import PREFIX, ReportLink, Site
+
+_SHARDS: Final = {"name": "Shards", "href": f"{console.PREFIX.removeprefix('/')}/"}
 
 
 class StrataPlugin(AirflowPlugin):
@@ -26,14 +28,11 @@ class StrataPlugin(AirflowPlugin):
             # Without an Airflow route it opens as a page of its own, not in a frame: in a frame,
             # a link from one page of the sandbox to the next would lose the log-in.
         },
+        {**_SHARDS, "destination": "nav", "category": "browse"},
+        # Only with a route of its own does Airflow show a tab; the console is drawn in a frame.
         *(
-            {
-                "name": "Shards",
-                "href": f"{console.PREFIX.removeprefix('/')}/",
-                "destination": destination,
-                **({"category": "browse"} if destination == "nav" else {}),
-            }
-            for destination in ("nav", "dag", "dag_run", "task")
+            {**_SHARDS, "destination": where, "url_route": f"strata-{where.replace('_', '-')}"}
+            for where in ("dag", "dag_run", "task", "task_instance")
         ),
     ]
     operator_extra_links: list[Any] = [ReportLink(), ShardLink()]  # noqa: RUF012 - likewise

@@ -8,8 +8,8 @@
 A request has an id, `request_id`. An approval names the request whose evidence was examined; an
 answer to an older or newer request approves nothing. A request that nobody answers in time is
 rejected. The evidence is checked twice: when the step is requested, and when it is approved, then
-by the stricter of the gates of both moments (`judging`). All functions here are pure functions of
-a state, for `Machine.apply`.
+by the strictest of all gates that held since the request (`judging`). All functions here are pure
+functions of a state, for `Machine.apply`.
 """
 
 from collections.abc import Collection
@@ -112,13 +112,13 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
 
     Raises: InvalidRequest if no request is open (any more), if another one than `request` is open,
     if the approver is the asker or is not named by the policy, or if the evidence does not suffice
-    by the gates of now, or by those under which the step was asked for.
+    by the gates of now, or by any that held since the step was asked for.
     """
     check_said("a change of rollout", who, reason, shard=state.name)
     rollout, asked = _open(state, now_ms, request)
-    if not _gates_then(state):
+    if _gates_since(state, policy) is None:
         raise InvalidRequest(
-            "the history lacks the gates under which this was asked for",
+            "the history lacks gates that held since this was asked for",
             shard=state.name,
             request=request,
             by=asked.by,
@@ -302,22 +302,32 @@ def _lapsed(state: State, now_ms: int) -> Rollout:
 
 
 def judging(state: State, policy: Policy) -> Policy:
-    """Return the policy that judges the next step: for an open request the stricter of two.
+    """Return the policy that judges the next step: for an open request the strictest of all.
 
-    A request is judged by the gates of now and by those under which it was made. If gates were
-    lowered in between, nothing passes that an approver may have seen fail.
+    A request is judged by the gates under which it was made, by those of now, and by all that held
+    between. Nothing passes that an approver may have seen fail, even if gates were raised and
+    lowered again.
     """
-    return policy.at_least(_gates_then(state) or {})
+    for gates_then in _gates_since(state, policy) or ():
+        policy = policy.at_least(gates_then)
+    return policy
 
 
-def _gates_then(state: State) -> dict[str, int]:
-    """Return the gates under which the open request was made; empty if the history lacks them."""
+def _gates_since(state: State, policy: Policy) -> list[dict[str, int]] | None:
+    """Return the gates that held from the open request on, without those of now.
+
+    None if no request is open, or if the histories lack some of them.
+    """
     asked = state.rollout.request
     named = "" if asked is None else request_id(state.name, asked)
     for entry in reversed(state.rollout.entries):
         if entry.what == "requested" and entry.request == named:
-            return dict(zip(THRESHOLDS, entry.gates, strict=False))
-    return {}
+            then, later = (
+                dict(zip(THRESHOLDS, entry.gates, strict=False)),
+                policy.since(entry.policy),
+            )
+            return None if later is None or not then else [then, *later]
+    return None
 
 
 def request_id(shard: str, asked: Request) -> str:
@@ -378,11 +388,11 @@ def _enough(
     *,
     asked: Request | None = None,
 ) -> None:
-    """Refuse a step if its gates fail; `asked`: the request whose own gates judge as well."""
+    """Refuse a step if its gates fail; `asked`: the request since which stricter gates held."""
     lacking = unmet(gates(rollout, to, policy, basis_of(state), pool))
     if lacking and asked is not None:
         raise InvalidRequest(
-            "the gates were lowered since this was asked for, and those of then fail",
+            "the gates were lowered since this was asked for, and the strictest of them fail",
             shard=state.name,
             to=to,
             by=asked.by,

@@ -3,7 +3,8 @@
 It is one document of the consensus, `KEY`, for all its shards. A store without the document has
 the built-in thresholds, and anybody except the asker may approve. Settings of a process tighten
 the policy and never loosen it: `Policy.tightened`. Like a step, a change is requested by one
-person and approved by another. Each state of the document stays stored.
+person and approved by another. Each state of the document stays stored, and each policy carries the
+thresholds of those before it.
 """
 
 import time
@@ -24,6 +25,7 @@ from strata.store.retry import Sleep, retry
 KEY: Final = "gates"
 ATTEMPTS: Final = 20
 ENTRIES_MAX: Final = 64  # lines of history in the document
+FORMER_MAX: Final = 256  # former thresholds in the document; a request from before is asked again
 DAY_MS: Final = 86_400_000
 # Histories hold the thresholds in this order: new ones are added at the end.
 THRESHOLDS: Final = (
@@ -45,6 +47,14 @@ Done = Literal["requested", "approved", "rejected", "lapsed"]
 
 
 @dataclass(frozen=True, slots=True)
+class FormerGates:
+    """The thresholds of a policy that another one replaced."""
+
+    number: int
+    gates: tuple[int, ...]  # in the order of THRESHOLDS
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The rules for all shards of a store."""
 
@@ -53,6 +63,7 @@ class Policy:
     vouchers: tuple[str, ...] = ()  # users of the database that speak for people; `people`
     release_people: int = 1  # who must agree to release the kill switch: 1 or 2
     number: int = 0  # of its document; 0: the store has none
+    former: tuple[FormerGates, ...] = ()  # of the policies before, oldest first
 
     def tightened(self, settings: RolloutSettings) -> "Policy":
         """Return the policy with each threshold at least as strict as in `settings`."""
@@ -72,6 +83,17 @@ class Policy:
     def figures(self) -> tuple[int, ...]:
         """Return the thresholds in the order of `THRESHOLDS`, as histories hold them."""
         return tuple(getattr(self.gates, name) for name in THRESHOLDS)
+
+    def since(self, number: int) -> list[dict[str, int]] | None:
+        """Return the thresholds of each policy after that `number` and before this one.
+
+        None if one of them is not known, or if `number` is of no policy that this one replaced.
+        """
+        known = {one.number: one.gates for one in self.former}
+        between = range(number + 1, self.number)
+        if number > self.number or any(one not in known for one in between):
+            return None
+        return [dict(zip(THRESHOLDS, known[one], strict=False)) for one in between]
 
     def check_approver(self, who: Person, asked: Person, **where: object) -> None:
         """Refuse a person who may not approve the request.
@@ -198,7 +220,7 @@ def ask(book: Book, now_ms: int, *, to: Mapping[str, Any], who: Person, reason: 
     if wanted == book.policy:
         raise InvalidRequest("this changes nothing", policy=book.policy.number)
     expires = now_ms + book.policy.gates.request_days * DAY_MS
-    asked = PolicyRequest(wanted, who.name, who.user, reason, now_ms, expires)
+    asked = PolicyRequest(replace(wanted, former=()), who.name, who.user, reason, now_ms, expires)
     entered = _with_line(book, asked, now_ms, "requested", who, reason)
     return replace(entered, request=asked)
 
@@ -211,10 +233,12 @@ def approve(book: Book, now_ms: int, *, request: str, who: Person, reason: str) 
     check_said("a change of the policy", who.name, reason)
     book = _lapsed(book, now_ms)
     asked = _open(book, request)
-    book.policy.check_approver(who, Person(asked.by, asked.user), policy=book.policy.number)
-    new = replace(book, policy=replace(asked.policy, number=book.policy.number + 1))
+    old = book.policy
+    old.check_approver(who, Person(asked.by, asked.user), policy=old.number)
+    former = (*old.former, FormerGates(old.number, old.figures()))[-FORMER_MAX:]
+    new = replace(book, policy=replace(asked.policy, number=old.number + 1, former=former))
     return replace(
-        _with_line(new, asked, now_ms, "approved", who, reason, before=book.policy), request=None
+        _with_line(new, asked, now_ms, "approved", who, reason, before=old), request=None
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import parse_qs, urlsplit
 
 from strata.audit.standing import pool_among
@@ -21,13 +21,12 @@ from strata.history.operations import note
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.rollout import ladder
-from strata.rollout.people import Person
+from strata.rollout.people import REASON_MAX, Person
 from strata.rollout.policy import policy_of
 from strata.store.open import Stores, store_user
 
 LASTS_MS: Final = 8 * 3_600_000  # a form is good this long
-LONGEST: Final = 16 * 1024  # bytes of a form that is sent
-REASON: Final = 2_000  # characters
+LONGEST: Final = 64 * 1024  # bytes of a form: the longest reason, each character in up to 12
 WORDS: Final = ("approve", "reject")
 FORM: Final = "application/x-www-form-urlencoded"
 _FIELDS: Final = ("answer", "request", "reason", "proof")
@@ -89,11 +88,12 @@ def parsed(body: bytes) -> GivenAnswer:
         raise InvalidRequest("this is not a form", reason=str(error)) from error
     if sorted(fields) != sorted(_FIELDS) or any(len(some) != 1 for some in fields.values()):
         raise InvalidRequest("an answer has other fields", fields=sorted(fields))
-    given = GivenAnswer(**{name: fields[name][0].strip() for name in _FIELDS})
+    # A browser sends each end of a line as two characters, and counts one.
+    given = GivenAnswer(**{n: fields[n][0].strip().replace("\r\n", "\n") for n in _FIELDS})
     if given.answer not in WORDS:
         raise InvalidRequest("an answer is one of two words", answer=given.answer, known=WORDS)
-    if len(given.reason) > REASON:
-        raise InvalidRequest("a reason this long is not taken", most=REASON)
+    if len(given.reason) > REASON_MAX:
+        raise InvalidRequest("a reason this long is not taken", most=REASON_MAX)
     return given
 
 
@@ -104,6 +104,7 @@ class Answers:
     stores: Stores
     settings: Settings
     secret: bytes
+    reason_max: ClassVar[int] = REASON_MAX  # characters
 
     def person(self, name: str) -> Person:
         """Return a person whom the home knows; our user of the database speaks for them."""

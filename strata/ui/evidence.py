@@ -17,7 +17,7 @@ from strata.history.operations import Operation
 from strata.rollout.evidence import upper_bound
 from strata.state.state import Evidence, State
 from strata.ui.charts import rate
-from strata.ui.shown import counted, when
+from strata.ui.shown import counted, several, when
 from strata.ui.svg import element, side_by_side
 
 WIDTH, LEFT, RIGHT, TOP = 1000, 76, 14, 42
@@ -119,9 +119,9 @@ def evidence_svg(
     ]
     last = points[-1]
     said = (
-        f"Bound on wrong skips: {rate(last.bound)} after {counted(last.parts)} parts judged,"
-        f" {counted(last.distinct_parts)} distinct ones; {counted(last.repeats)} repeats do not"
-        " count"
+        f"Bound on wrong skips: {rate(last.bound)} after {several(last.parts, 'part')} judged,"
+        f" {counted(last.distinct_parts)} of them distinct; not counted:"
+        f" {several(last.repeats, 'repeat')}"
     )
     return element(
         "svg",
@@ -216,7 +216,7 @@ class _Drawing:
         for name, parts in self.wanted:
             y = self.y(upper_bound(parts))
             yield element("line", style_of="target", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
-            text = f"{name}: {rate(upper_bound(parts))}, {counted(parts)} parts"
+            text = f"{name}: {rate(upper_bound(parts))}, {several(parts, 'part')}"
             yield element("text", text, style_of="target-name", x=WIDTH - RIGHT, y=y - 5)
 
     def lines(self) -> Iterator[Markup]:
@@ -256,5 +256,5 @@ class _Drawing:
 def _said(point: EvidencePoint) -> str:
     return (
         f"{when(point.at_ms)}: at most {rate(point.bound)}, {counted(point.parts)} judged,"
-        f" {counted(point.distinct_parts)} distinct parts, {counted(point.repeats)} repeats"
+        f" {several(point.distinct_parts, 'distinct part')}, {several(point.repeats, 'repeat')}"
     )

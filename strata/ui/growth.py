@@ -10,7 +10,7 @@ from markupsafe import Markup
 from strata.history.operations import Operation
 from strata.model.spec import LAYOUTS
 from strata.state.state import Batch, State
-from strata.ui.shown import counted, size, when
+from strata.ui.shown import counted, several, size, when
 from strata.ui.svg import element, side_by_side
 
 KINDS: Final = (*LAYOUTS, "mixed")  # the last one: batches of several layouts
@@ -68,7 +68,7 @@ def growth_svg(sizes: Sequence[ShardSize]) -> Markup:
     """Return bytes, parts and bytes of statistics over time. Needs at least one size."""
     last = sizes[-1]
     said = (
-        f"{size(sum(last.size_bytes))} in {counted(sum(last.parts))} parts,"
+        f"{size(sum(last.size_bytes))} in {several(sum(last.parts), 'part')},"
         f" {size(last.stats_bytes)} of statistics, on {when(last.at_ms)}"
     )
     height = TOP + 3 * TALL + 2 * GAP + BOTTOM

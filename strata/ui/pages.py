@@ -76,7 +76,8 @@ def _templates() -> Environment:
         finalize=_seen,
     )
     env.globals |= {
-        name: getattr(shown, name) for name in ("counted", "size", "sizes", "when", "age")
+        name: getattr(shown, name)
+        for name in ("counted", "several", "size", "sizes", "when", "age")
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),

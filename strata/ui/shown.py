@@ -17,6 +17,15 @@ def counted(number: int) -> str:
     return f"{number:,}"
 
 
+def several(number: int, noun: str) -> str:
+    """Return a number and what it counts.
+
+    >>> several(1, "day"), several(1234, "day")
+    ('1 day', '1,234 days')
+    """
+    return f"{counted(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(number: int) -> str:
     """Return bytes in the largest unit that leaves at least 1.
 

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from strata.model.shown import visible
 from strata.model.time import MIN_TIME, format_time
 from strata.ui.blocks import Box, Cell, Picture, Slot
-from strata.ui.shown import counted, size, when
+from strata.ui.shown import counted, several, size, when
 
 WIDTH: Final = 1000
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 26, 34  # pixels around the drawing
@@ -80,7 +80,7 @@ def summary(picture: Picture) -> str:
     due = sum(slot.due for slot in picture.slots)
     return (
         f"The spine of {picture.shard}: {len(picture.blocks)} batches in {len(picture.slots)}"
-        f" slots, {counted(picture.whole)} parts, {due} merges due"
+        f" slots, {several(picture.whole, 'part')}, {due} merges due"
     )
 
 
@@ -232,8 +232,8 @@ def _cell(
 def _block_name(block: Box) -> str:
     gone = "" if block.known else "; its manifest was swept"
     return (
-        f"Batch from {when(block.lower)} to {when(block.upper)}: {counted(block.parts)} parts,"
-        f" {counted(block.updates)} updates, {size(block.size_bytes)}{gone}"
+        f"Batch from {when(block.lower)} to {when(block.upper)}: {several(block.parts, 'part')},"
+        f" {several(block.updates, 'update')}, {size(block.size_bytes)}{gone}"
     )
 
 
@@ -241,7 +241,7 @@ def _cell_name(cell: Cell, marks: list[Mark]) -> str:
     one = len(cell.keys) == 1
     name = cell.keys[0].rpartition("/")[2][:8] if one else f"{counted(len(cell.keys))} parts"
     lines = [
-        f"{name}: {counted(cell.rows)} rows, {size(cell.size_bytes)}",
+        f"{name}: {several(cell.rows, 'row')}, {size(cell.size_bytes)}",
         f"times {when(cell.t_low)} to {when(cell.t_high)}",
     ]
     if cell.bare:

@@ -19,7 +19,16 @@ from strata.rollout import ladder, policy
 from strata.rollout.basis import basis_of
 from strata.rollout.kill import kill_switch, release_id, throw
 from strata.rollout.people import Person
-from strata.rollout.policy import DAY_MS, THRESHOLDS, Book, Policy, book_of, policy_of
+from strata.rollout.policy import (
+    DAY_MS,
+    FORMER_MAX,
+    THRESHOLDS,
+    Book,
+    FormerGates,
+    Policy,
+    book_of,
+    policy_of,
+)
 from strata.state.state import Evidence, Rollout, State, Stratum
 from strata.state.step import step
 from strata.state.transitions import create
@@ -348,7 +357,7 @@ def test_who_was_removed_or_meets_other_gates_between_request_and_answer_is_refu
         ladder.approve, asked, 3000, request=ladder.request_id(state.name, request), reason="seen"
     )
     removed = replace(then, approvers=("carl", "dora"), number=2)
-    stricter = replace(then, gates=replace(Thresholds(), audit_parts=100_000), number=3)
+    stricter = replace(then, gates=replace(Thresholds(), audit_parts=100_000), number=2)
     with pytest.raises(InvalidRequest, match="may not approve"):
         answer(who="bob", policy=removed)
     with pytest.raises(InvalidRequest, match="not enough evidence"):
@@ -427,7 +436,7 @@ def test_gates_that_are_lowered_after_a_request_let_nothing_pass_that_failed_bef
 
 
 def test_a_request_passes_under_lower_gates_if_it_passes_under_its_own() -> None:
-    """And the history says which gates judged it: the stricter ones of both moments."""
+    """And the history says which gates judged it: the strictest since the request."""
     then = Policy(Thresholds(audit_parts=5000, audit_runs=10), number=1)
     state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
     asked, request = ladder.ask(
@@ -441,6 +450,86 @@ def test_a_request_passes_under_lower_gates_if_it_passes_under_its_own() -> None
     assert (told["audit_parts"], told["audit_runs"]) == (5000, 30)
 
 
+@pytest.mark.parametrize(("name", "strict"), [("audit_parts", 99_999), ("failed_permille", 1)])
+@pytest.mark.parametrize("settings", [RolloutSettings(), RolloutSettings(audit_runs=21)])
+def test_gates_that_were_raised_and_lowered_since_the_request_judge_it(
+    store: Stores, name: str, strict: int, settings: RolloutSettings
+) -> None:
+    """Only the gates of the request and of the approval did, and both were the lower ones."""
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    enough = replace(state.rollout.evidence, parts=5000, failed=50)
+    state = replace(state, rollout=replace(state.rollout, evidence=enough))
+    before = two_people("rollout", "gates", ask=["audit_parts=5000", "failed_permille=500"])[
+        "store"
+    ]
+    asked, request = ladder.ask(
+        state,
+        2000,
+        to="audit",
+        percent=10,
+        who="ann",
+        reason="due",
+        policy=policy_of(store, settings),
+    )
+    answer = partial(
+        ladder.approve,
+        asked,
+        3000,
+        request=ladder.request_id(state.name, request),
+        who="bob",
+        reason="seen",
+    )
+    assert answer(policy=policy_of(store, settings))[1].mode == "audit"
+    two_people("rollout", "gates", ask=[f"{name}={strict}"])
+    with pytest.raises(InvalidRequest, match="not enough evidence"):
+        answer(policy=policy_of(store, settings))
+    two_people("rollout", "gates", ask=[f"{name}={before[name]}"])
+    two_people("rollout", "gates", ask=["audit_days=1"])
+
+    with pytest.raises(InvalidRequest, match="the strictest of them fail"):
+        answer(policy=policy_of(store, settings))
+
+    judges = ladder.judging(asked, policy_of(store, settings)).gates
+    assert (getattr(judges, name), judges.audit_days) == (strict, 7)
+    assert judges.audit_runs == max(20, settings.audit_runs or 0)
+
+
+def test_a_request_between_whose_gates_some_are_unknown_is_asked_again() -> None:
+    state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
+    asked, request = ladder.ask(
+        state, 2000, to="audit", percent=10, who="ann", reason="due", policy=Policy(number=4)
+    )
+    named = ladder.request_id(state.name, request)
+    figures = Policy().figures()
+    known = tuple(FormerGates(number, figures) for number in (3, 4, 5, 6))
+    answer = partial(ladder.approve, asked, 3000, request=named, who="bob", reason="seen")
+    for former in ((), known[:3], (known[0], *known[2:][1:])):
+        with pytest.raises(InvalidRequest, match="lacks gates") as refused:
+            answer(policy=Policy(number=7, former=former))
+        assert "ask again" in (refused.value.cure or "")
+    with pytest.raises(InvalidRequest, match="lacks gates"):  # the store went back to an older one
+        answer(policy=Policy(number=3))
+
+    assert answer(policy=Policy(number=7, former=known))[1].mode == "audit"
+    assert answer(policy=Policy(number=5))[1].mode == "audit"
+
+
+def test_a_policy_keeps_a_bounded_number_of_former_gates() -> None:
+    book = Book()
+    for at in range(FORMER_MAX + 3):
+        book = policy.ask(book, at, to={"audit_parts": at}, who=ANN, reason="due")
+        assert book.request is not None
+        seen = policy.request_id(book.request)
+        book = policy.approve(book, at, request=seen, who=BOB, reason="seen")
+    assert [one.number for one in book.policy.former] == list(range(3, FORMER_MAX + 3))
+    assert [one.gates[0] for one in book.policy.former][:2] == [2, 3]
+    assert book.policy.since(1) is None
+    assert [one["audit_parts"] for one in book.policy.since(FORMER_MAX) or ()] == [
+        FORMER_MAX,
+        FORMER_MAX + 1,
+    ]
+
+
 def test_a_request_of_which_nobody_knows_the_gates_is_asked_again() -> None:
     state = ready(replace(create(spec(), 1000), rollout=Rollout("soft")))
     asked, request = ladder.ask(
@@ -449,7 +538,7 @@ def test_a_request_of_which_nobody_knows_the_gates_is_asked_again() -> None:
     named = ladder.request_id(state.name, request)
     for entries in ((), tuple(replace(e, gates=()) for e in asked.rollout.entries)):
         lost = replace(asked, rollout=replace(asked.rollout, entries=entries))
-        with pytest.raises(InvalidRequest, match="lacks the gates"):
+        with pytest.raises(InvalidRequest, match="lacks gates"):
             ladder.approve(lost, 3000, request=named, who="bob", reason="x", policy=Policy())
 
 

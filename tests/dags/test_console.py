@@ -267,3 +267,15 @@ def test_another_site_and_a_forged_token_answer_nothing(known, asked: Machine):
     answer = forged.post("/shards/s/rollout", data=sent, headers={"origin": ORIGIN})
     assert answer.status_code in (401, 403)
     assert asked.load("s").rollout.mode == "off"
+
+
+def test_dags_runs_and_tasks_have_a_tab_that_airflow_shows() -> None:
+    """Without a route of its own a view is listed and has no tab: there was none anywhere."""
+    from strata_airflow.plugin import StrataPlugin
+
+    shards = [view for view in StrataPlugin.external_views if view["name"] == "Shards"]
+    routes = {view["destination"]: view.get("url_route") for view in shards}
+    assert set(routes) == {"nav", "dag", "dag_run", "task", "task_instance"}
+    assert routes.pop("nav") is None
+    assert all(routes.values())
+    assert len(set(routes.values())) == len(routes)

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from strata.compact import pay_debt
@@ -27,6 +28,7 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
 from strata.store.open import open_stores
+from strata.store.rehearsal import Rehearsal
 
 STEPS_AT_ONCE: Final = 256  # between them too many unmerged runs are merged
 
@@ -53,6 +55,8 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
+    if args.dry_run:  # a declared shard that does not exist yet is made in memory only
+        stores = replace(stores, consensus=Rehearsal(stores.consensus))
     steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
     with spark_session("strata ingest", settings.spark) as spark:
 

@@ -14,6 +14,7 @@ with warnings.catch_warnings():
 from strata.history.operations import recent
 from strata.machine.machine import Machine
 from strata.rollout import ladder
+from strata.rollout.people import REASON_MAX
 from strata.state.state import Rollout
 from strata.store.open import Stores
 from strata.ui.answers import LASTS_MS, LONGEST, Answers, Desk
@@ -220,7 +221,7 @@ def test_a_form_lasts_some_hours(home: Home) -> None:
     "change",
     [
         {"answer": "on"},
-        {"reason": "x" * 2_001},
+        {"reason": "x" * (REASON_MAX + 1)},
         {"more": "fields"},
         {"reason": "x" * LONGEST},
     ],
@@ -228,6 +229,15 @@ def test_a_form_lasts_some_hours(home: Home) -> None:
 def test_a_form_with_other_contents_is_refused(home: Home, change: dict[str, str]) -> None:
     assert home.send({**home.form(), **change}) == 403
     assert home.rollout.mode == "off"
+
+
+@pytest.mark.parametrize("character", ["x", "\u5b57", "\U0001f600", "\r\n"])
+def test_the_longest_reason_that_the_page_lets_in_is_taken(home: Home, character: str) -> None:
+    """Its limit is the ladder's, in characters; a browser counts the end of a line as one."""
+    assert f'maxlength="{REASON_MAX}"' in home.seen.get(PLACE).text
+    reason = "x" + character * (REASON_MAX - 2) + "x"
+    assert home.send(home.form(reason=reason)) == 303
+    assert home.rollout.entries[-1].reason == reason.replace("\r\n", "\n")
 
 
 def test_an_answer_needs_a_reason(home: Home) -> None:

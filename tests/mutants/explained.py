@@ -24,6 +24,56 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.size", "_integer_bits", "numbers < 0", "numbers <= 0"): (
         "zero costs nothing at any magnitude"
     ),
+    ("strata.compact.keep", "Chunks.__init__", "1", "2"): (
+        "it tells of one task alone, and what a last task has written is never kept"
+    ),
+    ("strata.compact.tasks", "", "1024", "1025"): (
+        "how many bytes of small row groups are fetched together changes no row"
+    ),
+    (
+        "strata.compact.tasks", "_cut_between",
+        "sum((ref.size_bytes for ref in every)) <= slice_bytes",
+        "sum((ref.size_bytes for ref in every)) < slice_bytes",
+    ): f"{_SPEED}: what just fills a slice is not cut",
+    (
+        "strata.compact.tasks", "_cut_between",
+        "if sum((ref.size_bytes for ref in every)) <= slice_bytes: return [between]", "pass",
+    ): f"{_SPEED}: what fits a slice is not cut, after a look at all of its row groups",
+    ("strata.compact.tasks", "_stretches", "low or b''", "low"): (
+        "only the last edge is None, and no stretch begins there"
+    ),
+    (
+        "strata.compact.tasks", "merged_rows", "PLAIN_OPTIONS if huge else SPILL_OPTIONS",
+        "SPILL_OPTIONS if huge else PLAIN_OPTIONS",
+    ): "files for a while hold the same rows, compressed or not; only memory would tell",
+    (
+        "strata.compact.tasks", "merged_rows",
+        "fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))", "pass",
+    ): f"{_SPEED}: fewer runs are merged at once, in more rounds",
+    ("strata.updates.arrange", "_Word.push", "True", "False"): (
+        f"{_SPEED}: values that are all null are sorted once more, and stay where they are"
+    ),
+    (
+        "strata.updates.consolidate", "consolidate",
+        "if len(starts) == table.num_rows: return table if diffs.all() else "
+        "table.filter(pa.array(…",
+        "pass",
+    ): f"{_SPEED}: where no rows are equal, each is a sum of its own",
+    (
+        "strata.updates.gather", "_width", "pa.types.is_string(kind) or pa.types.is_binary(kind)",
+        "pa.types.is_binary(kind)",
+    ): f"{_SPEED}: texts are gathered as values of other types are",
+    ("strata.updates.merge", "_Head.take", "not self.visible", "self.visible"): (
+        f"{_SPEED}: the last row is looked up again; a head that is filled anew forgets it anyway"
+    ),
+    (
+        "strata.updates.resident", "Resident.settle",
+        "grown > max(NEAR * self._limit, self._left + GROWN * self._limit)",
+        "grown >= max(NEAR * self._limit, self._left + GROWN * self._limit)",
+    ): "memory is given back a byte earlier",
+    ("strata.updates.row", "_cell", "0", "1"): (
+        "all values of a nested column have it, and null is still behind them"
+    ),
     (
         "strata.decide.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
         "any(sides) and (not all(sides))",

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any, Final
 
@@ -67,9 +67,10 @@ class Court:
     def reaching(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant's function, in the order in which they are asked."""
         room = mutant.module.split(".")[1]
+        imported = mutant.function == "" or is_body_of_a_class(mutant)
 
         def reaches(one: Reached) -> bool:
-            if mutant.function:
+            if not imported:
                 return f"{mutant.module}:{mutant.function}" in one.functions
             return any(name.startswith(f"{mutant.module}:") for name in one.functions)
 
@@ -99,6 +100,27 @@ class Court:
         if said:
             return Verdict("killed", f"{tests[0]} ({DIED})" if said == DIED else said)
         return Verdict("survived", "", len(tests), len(self.reaching(mutant)) - len(tests))
+
+
+@cache
+def _classes(module: str) -> frozenset[str]:
+    """Return the qualified names of a module's classes."""
+    waiting: list[tuple[str, ast.AST]] = [("", ast.parse(source(module).read_text("utf-8")))]
+    found: set[str] = set()
+    while waiting:
+        within, node = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            named = isinstance(child, ast.FunctionDef | ast.ClassDef)
+            name = f"{within}.{child.name}".lstrip(".") if named else within
+            if isinstance(child, ast.ClassDef):
+                found.add(name)
+            waiting.append((name, child))
+    return frozenset(found)
+
+
+def is_body_of_a_class(mutant: Mutant) -> bool:
+    """Return whether a mutant stands among the fields of a class: that runs at the import alone."""
+    return mutant.function in _classes(mutant.module)
 
 
 def compiled(mutant: Mutant) -> CodeType:
@@ -143,7 +165,8 @@ def _session(mutants: Sequence[Mutant], court: Court, tell: Callable[[str], Any]
         remember()
         for number, (mutant, tests) in enumerate(zip(mutants, wanted, strict=True)):
             code = compiled(mutant)
-            if not tests or not is_in_functions(mutant.module, code):
+            kept = is_body_of_a_class(mutant) or not is_in_functions(mutant.module, code)
+            if not tests or kept:
                 continue  # the second round says so
 
             answer = partial(patched, mutant.module, code, run, tests)

@@ -154,3 +154,11 @@ def test_objects_are_made_only_of_the_parts_that_are_asked_for(
     assert made == len(found.tightened)
     found.skipped.make(np.array([1, 5]))
     assert made == len(found.tightened) + 2
+
+
+def test_a_share_of_nothing_draws_nothing(stores: Stores) -> None:
+    skipped = decide_all(stores, state_of(stores), greater(480)).skipped
+
+    assert len(skipped) > 1
+    assert skipped.drawn(0, "run").tolist() == []
+    assert len(skipped.drawn(0, "run", 1)) == 1

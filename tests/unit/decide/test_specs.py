@@ -264,3 +264,13 @@ def test_a_json_path_without_one_of_its_ends_is_open(lost: str) -> None:
     number, text = values.numbers, values.strings
     assert (number.low[0], number.high[0]) == ((-np.inf, np.inf) if "num" in lost else (1, 2))
     assert (text.low is None, text.high is None) == (("str" in lost),) * 2
+
+
+def test_a_path_of_nothing_but_true_is_never_false() -> None:
+    """What is no true among the truth values is a false."""
+    rows = [NO_VALUES | {"present": 10, "bools": 3, "trues": trues} for trues in (3, 2, 0)]
+    values = _at(_paths(root=[MAPS] * 3, a=rows), "a").values
+
+    assert isinstance(values, Json)
+    assert np.broadcast_to(values.true, 3).tolist() == [True, True, False]
+    assert np.broadcast_to(values.false, 3).tolist() == [False, True, True]

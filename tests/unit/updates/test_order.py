@@ -97,3 +97,22 @@ def test_slices_encode_their_own_rows() -> None:
 
     assert encode_keys(rows.slice(2, 2), relation).to_pylist() == whole[2:4]
     assert rows.slice(2, 2).column(child(1)).to_pylist() == values[2:4]
+
+
+@given(st.data(), st.integers(1, 12))
+def test_a_key_of_limited_bytes_is_a_prefix_of_the_key(data: st.DataObject, limit: int) -> None:
+    relation = data.draw(relations())
+    rows = data.draw(updates(relation, max_rows=4))
+
+    whole = encode_keys(rows, relation).to_pylist()
+
+    assert encode_keys(rows, relation, limit).to_pylist() == [key[:limit] for key in whole]
+
+
+def test_rows_without_columns_to_compare_are_all_alike() -> None:
+    """Null equals null, and nothing equals nothing: one answer for each pair of neighbours."""
+    relation = Relation(0, (Column(1, "n", parse_type("int64")),), (1,), ())
+
+    for count in range(4):
+        rows = table(relation, [(n, 0, 1) for n in range(count)])
+        assert equal_adjacent(rows, []).tolist() == [True] * max(count - 1, 0)

@@ -21,6 +21,21 @@ def test_ahead_gives_every_item_in_order(items: list[int], depth: int) -> None:
     assert list(ahead(iter(items), depth)) == items
 
 
+def test_ahead_loses_no_item_that_a_slow_reader_lets_wait() -> None:
+    found: list[int] = []
+
+    def read_slowly() -> None:
+        for item in ahead(range(4)):
+            time.sleep(0.25)  # longer than one try to hand over the next item
+            found.append(item)
+
+    reader = threading.Thread(target=read_slowly, daemon=True)
+    reader.start()
+    reader.join(20)
+
+    assert found == [0, 1, 2, 3]
+
+
 def test_ahead_raises_the_error_where_it_happened() -> None:
     def source() -> Iterator[int]:
         yield 1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError, Unavailable
 
@@ -52,13 +52,11 @@ def cause(error: Exception) -> str:
 def is_of_no_row(error: Exception) -> bool:
     """Return whether Python or the machine failed, and no expression on a row.
 
-    Errs: an error that is neither Java's nor known by its class counts as one of a row, unless its
-    text says otherwise.
+    Errs: an error that is not known by its class counts as one of a row. Its text says nothing.
     """
-    found = _kinds(error)
-    if found:
-        return not found.isdisjoint(_PYTHON | _EXHAUSTED)
-    return any(word in str(error) for word in _PYTHON | _EXHAUSTED)
+    if isinstance(error, MemoryError | Py4JNetworkError):  # of this process, or of a JVM that ended
+        return True
+    return not _kinds(error).isdisjoint(_PYTHON | _EXHAUSTED)
 
 
 def task_error(error: Exception) -> StrataError | None:

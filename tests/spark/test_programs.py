@@ -289,16 +289,19 @@ def test_what_stays_small_is_run(spark: SparkSession, where: str) -> None:
     check_growth(check_parsed(spark, where), where)
 
 
-@pytest.mark.parametrize(
-    "said", ["java.lang.OutOfMemoryError: Java heap space", "StackOverflowError"]
-)
+@pytest.mark.parametrize("kind", ["OutOfMemoryError", "StackOverflowError", "MemoryError"])
 def test_a_machine_that_is_too_small_is_no_mismatch(
-    spark: SparkSession, unchanged: Events, said: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, unchanged: Events, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from strata.spark import evaluate
 
     def exhausted(*_: object) -> None:
-        raise RuntimeError(f"Job aborted: {said}")
+        if kind == "MemoryError":
+            raise MemoryError(kind)
+        jvm = spark._jvm
+        assert jvm is not None
+        inner = getattr(jvm.java.lang, kind)("too small")
+        raise Py4JJavaError("", jvm.org.apache.spark.SparkException("Job aborted", inner))
 
     state = unchanged.state
     refs = plan_read(unchanged.stores, state).fetched[:3]
@@ -308,7 +311,25 @@ def test_a_machine_that_is_too_small_is_no_mismatch(
         analyse(spark, state.relation, "id > 5"), refs
     )
 
-    assert [(one.error, said in one.failed) for one in found] == [("", True)] * 3
+    assert [(one.error, kind in one.failed) for one in found] == [("", True)] * 3
+
+
+def test_the_words_of_an_error_that_nobody_knows_excuse_nothing(
+    spark: SparkSession, unchanged: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from strata.spark import evaluate
+
+    def quoting(*_: object) -> None:
+        raise RuntimeError("the value 'java.lang.OutOfMemoryError' is no number")
+
+    state = unchanged.state
+    refs = plan_read(unchanged.stores, state).fetched[:1]
+    monkeypatch.setattr(evaluate, "_count", quoting)
+    evaluator = spark_evaluator(spark, unchanged.stores.settings, state.relations)
+    (found,) = evaluator(analyse(spark, state.relation, "id > 5"), refs)
+
+    assert "is no number" in found.error
+    assert not found.failed
 
 
 TEXTS = Relation(

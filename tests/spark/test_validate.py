@@ -18,11 +18,17 @@ from strata.expr.entry import Context, Entry
 from strata.expr.nodes import Call
 from strata.expr.spec import Spec, exactly
 from strata.format.manifest import encode_manifest, part_refs
+from strata.history import operations
+from strata.history.metrics import Metrics
+from strata.jobs.validate.outcome import document
+from strata.jobs.validate.report import WrittenReport
 from strata.machine.machine import Machine
 from strata.spark.evaluate import spark_evaluator, validate
 from strata.spark.front.catalyst import analyse
 from strata.state.transitions import replace_manifests
 from strata.store import keys
+from strata.ui.evidence import points_of
+from strata.ui.nights import checked_filters
 from tests.support.climb import standing
 from tests.support.shards import NAME, Events, build
 
@@ -160,3 +166,22 @@ def test_where_every_rule_holds_none_is_blamed(
 
 def _always_zero(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return exactly(0, call.type)
+
+
+def test_the_pages_show_what_a_validation_has_found(spark: SparkSession, events: Events) -> None:
+    """Writer and readers of the history of operations agree about its fields."""
+    report = check(spark, events)
+    done = document([report], WrittenReport(Path("index.html"), success=True, failed=()))
+    operations.note(events.stores, Metrics(), "validate", 0, done, 0)
+    (night,) = operations.recent(events.stores, NAME, 10)
+    summary, seen = report.summaries[0], report.evidence
+    assert seen is not None
+
+    (filter,) = checked_filters([night], night.at_ms)
+    points = points_of([events.state], [night])
+
+    assert filter.name == "late"
+    assert filter.last == pytest.approx(summary.bytes_skipped / summary.bytes_total)
+    assert (seen.parts, seen.repeats, seen.distinct_parts) in {
+        (point.parts, point.repeats, point.distinct_parts) for point in points
+    }

@@ -178,7 +178,7 @@ def test_the_pages_show_what_a_validation_has_found(spark: SparkSession, events:
     assert seen is not None
 
     (filter,) = checked_filters([night], night.at_ms)
-    points = points_of([events.state], [night])
+    points = points_of([], [night])
 
     assert filter.name == "late"
     assert filter.last == pytest.approx(summary.bytes_skipped / summary.bytes_total)

@@ -50,6 +50,9 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.compact.tasks", "merged_rows",
         "fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))", "pass",
     ): f"{_SPEED}: fewer runs are merged at once, in more rounds",
+    ("strata.stats.members", "_Place.add", "len(self.hashes) > 64", "len(self.hashes) >= 64"): (
+        "hashes of many batches are joined one batch earlier"
+    ),
     ("strata.updates.arrange", "_Word.push", "True", "False"): (
         f"{_SPEED}: values that are all null are sorted once more, and stay where they are"
     ),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parents[3]
 KNOWN = load()
 # That are killed or explained so far; over 350 are drawn, `make mutants` judges them all.
-LEAST = 273
+LEAST = 341
 
 SOURCE = '''
 """A module."""

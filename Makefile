@@ -116,8 +116,8 @@ test-dags: .venv/.dev ## The DAGs, loaded by Airflow
 	$(PYTEST) tests/dags $(wildcard tests/attacks) -m "dags and not long and not browser"
 
 .PHONY: test-browser
-test-browser: .venv/.dev ## A hostile report in a real browser (needs Debian's chromium): PICTURES=folder
-	$(PYTEST) tests/attacks/test_report_in_browser.py
+test-browser: .venv/.dev ## Hostile reports and the console in a real browser (needs Debian's chromium): PICTURES=folder
+	$(PYTEST) tests/attacks/test_report_in_browser.py tests/attacks/test_console_in_browser.py
 
 .PHONY: test-long
 test-long: .venv/.dev ## The laws with thousands of examples, and the long tests

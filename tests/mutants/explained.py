@@ -25,7 +25,7 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "zero costs nothing at any magnitude"
     ),
     ("strata.compact.keep", "Chunks.__init__", "1", "2"): (
-        "it tells of one task alone, and what a last task has written is never kept"
+        "it matters to one task alone, and what a last task has written is never kept"
     ),
     ("strata.compact.tasks", "", "1024", "1025"): (
         "how many bytes of small row groups are fetched together changes no row"
@@ -45,11 +45,14 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     (
         "strata.compact.tasks", "merged_rows", "PLAIN_OPTIONS if huge else SPILL_OPTIONS",
         "SPILL_OPTIONS if huge else PLAIN_OPTIONS",
-    ): "files for a while hold the same rows, compressed or not; only memory would tell",
+    ): "files for a while hold the same rows, compressed or not; only memory would show it",
     (
         "strata.compact.tasks", "merged_rows",
         "fan_in = max(fan_in, budget // 2 // (GROUP_COPIES * SPILL_BATCH_BYTES))", "pass",
     ): f"{_SPEED}: fewer runs are merged at once, in more rounds",
+    ("strata.stats.members", "_Place.add", "len(self.hashes) > 64", "len(self.hashes) >= 64"): (
+        "hashes of many batches are joined one batch earlier"
+    ),
     ("strata.updates.arrange", "_Word.push", "True", "False"): (
         f"{_SPEED}: values that are all null are sorted once more, and stay where they are"
     ),

@@ -20,6 +20,8 @@ from tests.walks.browser import Walker
 from tests.walks.world import Place, day
 
 RUN_SECONDS: Final = 1800.0
+# Airflow 3.3.2 ends a task that is answered before the scheduler has heard that it waits.
+READS_MS: Final = 15_000
 REASON: Final = "the verdicts of today, and the mended bound"
 FAULT: Final = "high bound below the rows"
 INGEST, COMPACT, STATS = "shard_ingest", "shard_compact", "stats_backfill"
@@ -240,6 +242,7 @@ def answered(walk: Walk, gate: str, *, pictures: bool = False) -> str:
     if pictures:
         approve.scroll_into_view_if_needed()
         bob.shot("3-reason")
+    bob.page.wait_for_timeout(READS_MS)
     approve.click()
     walk.ended(GATE, gate)
     if pictures:

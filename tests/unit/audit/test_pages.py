@@ -2,10 +2,12 @@
 
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import pytest
 
 from strata.errors import Corrupt
+from strata.jobs.validate import pages
 from strata.jobs.validate.offline import cleaned, make_offline
 from strata.jobs.validate.pages import BEGINS, Page
 from strata.jobs.validate.publish import Folders
@@ -146,3 +148,18 @@ def test_a_page_that_was_not_written_is_an_error(lacks: str, tmp_path: Path) -> 
     (folders.site / lacks).unlink()
     with pytest.raises(Corrupt, match="did not write a page"):
         make_offline(folders)
+
+
+def test_a_failed_check_says_how_many_lines_fail_and_no_share_of_others() -> None:
+    """It said *1 unexpected values found. 10% of 35 total rows*, and *10% unexpected* below."""
+    for count, words in (("1", "1 line fails:"), ("12", "12 lines fail:")):
+        params = {"unexpected_count": count, "unexpected_percent": "10%", "element_count": "35"}
+        said = {"template": f"\n\n{pages._FAILING}", "params": params, "tag": "strong"}
+        parent = Element("p")
+        pages._words(parent, {"string_template": said})
+        assert "".join(parent.itertext()) == words
+    icon = {"string_template": {"params": {"markdown_status_icon": "\N{CROSS MARK}"}}}
+    for observed, shown in (("≈16.67% unexpected", False), ("3", True)):
+        parent = Element("div")
+        pages._check(parent, [icon, "a claim", observed])
+        assert (observed in "".join(parent.itertext())) is shown

@@ -74,6 +74,9 @@ def test_each_finding_has_a_line_of_its_own_and_the_index_leads_to_it(tmp_path: 
     )
     page = report.index.parent / unquote(path)
     text = page.read_text()
+    assert "fails:</strong>" in text or "fail:</strong>" in text
+    assert "unexpected values found" not in text
+    assert "% unexpected" not in text
     for finding in (LIE, other):
         assert text.count(f">{finding.replay}<") == 3  # rows, statistics, verdict
 

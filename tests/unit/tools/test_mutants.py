@@ -14,8 +14,9 @@ from tests.mutants import reach
 from tests.mutants.choose import chosen, every, modules, source
 from tests.mutants.edits import edits, mutated
 from tests.mutants.explained import EXPLAINED
+from tests.mutants.judge import Court, is_body_of_a_class
 from tests.mutants.page import PAGE, explained, page
-from tests.mutants.reach import LEFT_OUT, POOL, pool
+from tests.mutants.reach import LEFT_OUT, POOL, Reached, pool
 from tests.mutants.record import load
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parents[3]
 KNOWN = load()
 # That are killed or explained so far; over 350 are drawn, `make mutants` judges them all.
-LEAST = 273
+LEAST = 341
 
 SOURCE = '''
 """A module."""
@@ -97,6 +98,18 @@ def test_the_choice_is_the_same_each_time_and_spread_over_modules_and_kinds() ->
     assert found == chosen("stats")
     assert {m.module for m in found} == {name for name in modules("stats") if every(name)}
     assert len({m.kind for m in found}) >= 12
+
+
+def test_a_field_of_a_class_is_asked_of_each_test_that_reaches_its_module() -> None:
+    """No function is entered when a class is made: its body runs at the import."""
+    found = {m for m in every("strata.expr.entry") if m.function == "Entry"}
+    reached = {"a.py::test_a": Reached(1, frozenset({"strata.expr.entry:Entry.accepts"}))}
+
+    assert found
+    for mutant in found:
+        assert is_body_of_a_class(mutant)
+        assert Court(reached, 5).asked(mutant) == ["a.py::test_a"]
+    assert not any(is_body_of_a_class(m) for m in every("strata.stats.size"))
 
 
 # What was judged, and what is said of it.

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict, texts
+from strata.expr.functions import exact_texts as exact
 from strata.expr.functions.patterns import as_binary, as_chars
+from strata.expr.functions.points import pointwise
 from strata.expr.functions.text import REPEATED_GROUP
 from strata.expr.nodes import Call
 from strata.expr.spec import (
@@ -207,28 +209,38 @@ _ONE, _TWO, _THREE = (1, 1), (2, 2), (3, 3)
 _ANY: Final = "any text; never fails"
 _CHECKED: Final = "for a constant that Java can compile"
 ENTRIES: Final = (
-    Entry("upper", "text", _ONE, _cased(True), "the start that texts share"),
-    Entry("lower", "text", _ONE, _cased(False), "the start that texts share"),
+    Entry(
+        "upper", "text", _ONE, pointwise(_cased(True), exact.upper), "the start that texts share"
+    ),
+    Entry(
+        "lower", "text", _ONE, pointwise(_cased(False), exact.lower), "the start that texts share"
+    ),
     Entry(
         "substring_index",
         "text, delimiter, count",
         _THREE,
-        _substring_index,
+        pointwise(_substring_index, exact.substring_index),
         "bounded in front of the first delimiter",
     ),
     Entry(
         "split_part",
         "text, delimiter, number",
         _THREE,
-        _split_part,
+        pointwise(_split_part, exact.split_part),
         "bounded in front of the first delimiter",
     ),
-    Entry("string_split", "text, expression, limit", _THREE, _split, f"a list; {_CHECKED}"),
+    Entry(
+        "string_split",
+        "text, expression, limit",
+        _THREE,
+        pointwise(_split, exact.split_texts),
+        f"a list; {_CHECKED}",
+    ),
     Entry(
         "reg_exp_extract",
         "text, expression, group",
         _THREE,
-        _matched(_any_text),
+        pointwise(_matched(_any_text), exact.extracted),
         f"any text, {_CHECKED}",
     ),
     Entry(
@@ -242,7 +254,7 @@ ENTRIES: Final = (
         "reg_exp_replace",
         "text, expression, replacement, start",
         (4, 4),
-        _matched(_any_text),
+        pointwise(_matched(_any_text), exact.replaced_matches),
         f"any text, {_CHECKED}",
     ),
     Entry(
@@ -252,11 +264,25 @@ ENTRIES: Final = (
         _matched(_place),
         f"not negative, {_CHECKED}",
     ),
-    Entry("string_locate", "part, text, start", _THREE, _locate, "not negative; never fails"),
+    Entry(
+        "string_locate",
+        "part, text, start",
+        _THREE,
+        pointwise(_locate, exact.locate),
+        "not negative; never fails",
+    ),
     Entry("string_repeat", "text, count", _TWO, _repeated(1), "any text; count constant"),
     Entry("string_space", "count", _ONE, _repeated(0), "any text; count constant"),
     Entry("chr", "number", _ONE, _total, _ANY),
-    Entry("bit_length", "text", _ONE, _total, "any number; never fails"),
+    Entry(
+        "bit_length", "text", _ONE, pointwise(_total, exact.bit_length), "any number; never fails"
+    ),
     Entry("overlay", "text, part, start, length", (4, 4), _total, _ANY),
-    Entry("concat_ws", "separator, x, ...", (1, None), _concat_ws, "any text; nulls are left out"),
+    Entry(
+        "concat_ws",
+        "separator, x, ...",
+        (1, None),
+        pointwise(_concat_ws, exact.concat_ws, strict=False),
+        "any text; nulls are left out",
+    ),
 )

@@ -17,7 +17,7 @@ from strata.decide.fields import Rows
 from strata.decide.members import PlaceMembers
 from strata.decide.places import statistics_of
 from strata.decide.specs import PartSpecs, View
-from strata.expr.functions.json import parse_path
+from strata.expr.functions.json import parse_list_path, parse_path
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.sparktype import SparkType
 from strata.expr.spec import (
@@ -102,7 +102,7 @@ def printed_only(expr: Expr, column_id: int) -> bool:
     args = expr.args
     if expr.function == "get_json_object" and isinstance(args[0], Column):
         path = args[1].value if isinstance(args[1], Literal) else None
-        return isinstance(path, str) and bool(parse_path(path))
+        return isinstance(path, str) and bool(parse_path(path) or parse_list_path(path))
     if expr.function in ("is_null", "is_not_null") and isinstance(args[0], Column):
         return True
     return all(printed_only(arg, column_id) for arg in args)

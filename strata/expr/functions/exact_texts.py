@@ -127,7 +127,7 @@ def like(call: Call, args: tuple[Any, ...]) -> bool:
     return _like_expression(args[1], escape).fullmatch(args[0]) is not None
 
 
-def trimmed(call: Call, args: tuple[Any, ...]) -> str:
+def stripped(call: Call, args: tuple[Any, ...]) -> str:
     """Return a text without spaces, or some characters, around it."""
     return str(args[0].strip(_trimmed(args)))
 

@@ -104,7 +104,7 @@ def _decimal(value: Decimal, call: Call) -> Spec | None:
 
 
 def text_as(text: str, call: Call) -> bool | tuple[Any, Any]:
-    """Return the truth value, or bounds of the number, that a text casts to. Raises: NotEvaluated."""
+    """Return the truth value, or bounds of a number, that a text casts to. Raises: NotEvaluated."""
     found = parse_constant(text, call) if len(text) <= _LONGEST else None
     if found is None:
         raise NotEvaluated

@@ -96,6 +96,57 @@ def _unpadded(chars: np.ndarray[Any, Any]) -> pa.Array:
     return pc.utf8_rtrim(as_binary(chars).cast(pa.string()), characters="\0").cast(pa.binary())
 
 
+def _exchanged(pairs: Callable[[str, str], dict[str, str] | None]) -> Transfer:
+    """Return the transfer of a function that puts single characters in place of others.
+
+    `pairs` takes the constants; None: they are no single characters of ASCII.
+    """
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        constants = [literal(call, place) for place in (1, 2)]
+        texts_of = [c.value for c in constants if c is not None and isinstance(c.value, str)]
+        found = pairs(*texts_of) if len(texts_of) == 2 else None
+        values = texts(args[0])
+        if found is None or values.low is None or values.high is None or call.type != "string":
+            return opened(call, args, null=False, fail=False)
+        mapped = np.arange(256).astype(np.uint8)
+        for one, other in found.items():
+            mapped[ord(one)] = ord(other)
+        return strict(args, Outcome(_behind_shared(values, mapped)))
+
+    return transfer
+
+
+def _plain(*characters: str) -> bool:
+    return all(0 < ord(char) < 127 for char in characters)
+
+
+def _replacing(search: str, other: str) -> dict[str, str] | None:
+    one = len(search) == len(other) == 1 and _plain(search, other)
+    return {search: other} if one else None
+
+
+def _translating(matching: str, other: str) -> dict[str, str] | None:
+    if not matching or len(matching) != len(other) or not _plain(*matching, *other):
+        return None
+    return dict(reversed(list(zip(matching, other, strict=True))))  # the first one counts
+
+
+def _behind_shared(values: Texts, mapped: np.ndarray[Any, Any]) -> Texts:
+    """Return the texts that begin with what a range's texts share, byte by byte of ASCII mapped."""
+    low, high = np.broadcast_arrays(*(as_chars(x, _SHOWN) for x in (values.low, values.high)))
+    plain = (low > 0) & (low < 127) & (mapped[low] < 127)
+    shared = np.logical_and.accumulate((low == high) & plain, axis=1)
+    length = np.count_nonzero(shared, axis=1)
+    chars = np.where(shared, mapped[low], np.uint8(0))
+    behind, rows = chars.copy(), np.flatnonzero(length)
+    behind[rows, length[rows] - 1] += 1
+    first, last = (text_where(length > 0, _unpadded(x), None) for x in (chars, behind))
+    if len(low) == 1:  # of one element, which stands for all parts
+        first, last = (x if x is None else x[0] for x in (first, last))
+    return Texts(first, last, values.empty)
+
+
 def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
     """Return the text before the first delimiter, which is a prefix of the text.
 
@@ -214,6 +265,20 @@ ENTRIES: Final = (
     ),
     Entry(
         "lower", "text", _ONE, pointwise(_cased(False), exact.lower), "the start that texts share"
+    ),
+    Entry(
+        "string_replace",
+        "text, search, replacement",
+        _THREE,
+        pointwise(_exchanged(_replacing), exact.replaced),
+        "the start that texts share, for single characters",
+    ),
+    Entry(
+        "string_translate",
+        "text, matching, replacement",
+        _THREE,
+        pointwise(_exchanged(_translating), exact.translated),
+        "the start that texts share, for single characters",
     ),
     Entry(
         "substring_index",

@@ -247,7 +247,7 @@ ENTRIES: Final = (
         "string_trim",
         "text, [characters]",
         (1, 2),
-        pointwise(_any_text, exact.trimmed),
+        pointwise(_any_text, exact.stripped),
         "any text; never fails",
     ),
     Entry(

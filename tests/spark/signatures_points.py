@@ -86,3 +86,37 @@ def _read(x: str) -> Iterator[tuple[str, str]]:
         yield "cast", f"cast({x} as {kind})"
         yield "cast", f"try_cast({x} as {kind})"
         yield "cast", f"try_cast(substr({x}, 1, 10) as {kind})"
+
+
+def paths() -> Iterator[tuple[str, str]]:
+    """Yield paths of JSON with an index, and dates made of fields."""
+    for path in (
+        "$.a[0]",
+        "$.a[1].x",
+        "$.o[0]",
+        "$.s[0]",
+        "$.none[0]",
+        "$.m[0]",
+        "$[\\'a\\'][1]",
+        "$.a[7]",
+    ):
+        yield "get_json_object", f"get_json_object(js, '{path}')"
+        yield "get_json_object", f"get_json_object(js, '{path}') is null"
+        yield "get_json_object", f"get_json_object(get_json_object(js, '$.doc'), '{path}')"
+    for fields in (
+        "year(day), month(day), 1",
+        "year(ts), month(ts), 28",
+        "year(day), month(day2), 31",
+        "year(day), 2, day(day)",
+        "year(day), month(day), 30",
+        "1999, month(day), day(day)",
+        "year(day), i, 5",
+        "year(day), 12, sh",
+    ):
+        yield "make_date", f"make_date({fields})"
+    for x in ("s", "stamp", "substr(stamp, 1, 8)", "get_json_object(js, '$.s')"):
+        for pair in ("'-', '/'", "'a', 'z'", "'2', '~'", "'é', 'e'", "'k', 'é'"):
+            yield "string_replace", f"replace({x}, {pair})"
+            yield "string_translate", f"translate({x}, {pair})"
+        yield "string_translate", f"translate({x}, 'ka2-', 'xyz/')"
+        yield "string_translate", f"translate({x}, 'aa', 'bc')"

@@ -161,9 +161,15 @@ def answers(sets: Sequence[DataSet]) -> dict[str, list[Asked]]:
 
 
 _COMPARED: Final = (
-    "equal_to", "equal_null_safe", "less_than", "less_than_or_equal", "greater_than",
-    "greater_than_or_equal", "in", "starts_with",
-)  # fmt: skip
+    "equal_to",
+    "equal_null_safe",
+    "less_than",
+    "less_than_or_equal",
+    "greater_than",
+    "greater_than_or_equal",
+    "in",
+    "starts_with",
+)
 
 
 def of_footers(expr: Expr, columns: frozenset[int]) -> bool:

@@ -25,8 +25,15 @@ from tests.support.expressions import COLUMNS, SMALL, expressions, read_by, valu
 from tests.twins.cases import kept
 from tests.twins.concrete import Failed, Value, evaluate
 
-TYPES = {"boolean": "bool", "integer": "int32", "long": "int64", "double": "float64",
-         "date": "date", "timestamp": "timestamptz", "string": "string"}  # fmt: skip
+TYPES = {
+    "boolean": "bool",
+    "integer": "int32",
+    "long": "int64",
+    "double": "float64",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "string": "string",
+}
 RELATION = Relation(
     0, tuple(Declared(c.id, c.name, parse_type(TYPES[c.type])) for c in COLUMNS), (1,), (1,)
 )

@@ -45,11 +45,18 @@ def _pieces(x: str) -> Iterator[tuple[str, str]]:
 
 def _changed(x: str) -> Iterator[tuple[str, str]]:
     for name, function in (
-        ("upper", "upper"), ("lower", "lower"), ("init_cap", "initcap"), ("length", "length"),
-        ("octet_length", "octet_length"), ("bit_length", "bit_length"), ("ascii", "ascii"),
-        ("reverse", "reverse"), ("string_trim", "trim"), ("string_trim_left", "ltrim"),
+        ("upper", "upper"),
+        ("lower", "lower"),
+        ("init_cap", "initcap"),
+        ("length", "length"),
+        ("octet_length", "octet_length"),
+        ("bit_length", "bit_length"),
+        ("ascii", "ascii"),
+        ("reverse", "reverse"),
+        ("string_trim", "trim"),
+        ("string_trim_left", "ltrim"),
         ("string_trim_right", "rtrim"),
-    ):  # fmt: skip
+    ):
         yield name, f"{function}({x})"
     yield "init_cap", f"initcap(concat('ab ', {x}, ' cD  e'))"
     yield "lower", f"lower(concat('TITI-', {x}, '-ABCDEFGHIJKLMNOPQRSTUVWXYZ'))"
@@ -72,8 +79,20 @@ def _splits(x: str) -> Iterator[tuple[str, str]]:
 
 
 def _expressions(x: str) -> Iterator[tuple[str, str]]:
-    for pattern in ("^a", "b$", "a|b", "[0-9]+", "^[a-z]+$", "(a)(b)?", "\\\\d-\\\\d", "[^a]",
-                    "a.?b", "^$", "k[0-9]|-", "x*b"):  # fmt: skip
+    for pattern in (
+        "^a",
+        "b$",
+        "a|b",
+        "[0-9]+",
+        "^[a-z]+$",
+        "(a)(b)?",
+        "\\\\d-\\\\d",
+        "[^a]",
+        "a.?b",
+        "^$",
+        "k[0-9]|-",
+        "x*b",
+    ):
         yield "rlike", f"{x} rlike '{pattern}'"
         yield "reg_exp_extract", f"regexp_extract({x}, '{pattern}', 0)"
         yield "reg_exp_replace", f"regexp_replace({x}, '{pattern}', 'x')"
@@ -81,8 +100,18 @@ def _expressions(x: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(x: str) -> Iterator[tuple[str, str]]:
-    for kind in ("int", "bigint", "smallint", "double", "decimal(10,2)", "boolean", "date",
-                 "timestamp", "timestamp_ntz", "float"):  # fmt: skip
+    for kind in (
+        "int",
+        "bigint",
+        "smallint",
+        "double",
+        "decimal(10,2)",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "float",
+    ):
         yield "cast", f"cast({x} as {kind})"
         yield "cast", f"try_cast({x} as {kind})"
         yield "cast", f"try_cast(substr({x}, 1, 10) as {kind})"

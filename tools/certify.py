@@ -1,5 +1,7 @@
 """Check every function against Spark and write `docs/reference/certificates/`.
 
+Each expression is checked on the ranges of parts, and on each row's values by themselves.
+
     python -m tools.certify [--parts 200] [--seed 1] [--only NAME ...] [--keep FILE]
     python -m tools.certify --answers FILE [--only NAME ...]
 
@@ -32,6 +34,7 @@ from strata.spark.session import spark_session
 from tests.spark.escapes import Answers, abstract, escapes
 from tests.spark.oracle import spark_answers, translated
 from tests.spark.ranges import Parts, random_parts
+from tests.spark.ranges_points import Points
 from tests.spark.signatures import signatures
 from tests.support.recorded import FOLDER, RECORDED, written
 
@@ -104,8 +107,10 @@ def check(
 def judge(found: Sequence[Observation], parts: Parts, tallies: dict[str, Tally]) -> list[str]:
     """Return the observations of one mode with a row outside its range."""
     wrong = []
+    points = Points(parts)
     for one in found:
         outside = escapes(abstract(one.expr, parts), one.expr.type, one.answers)
+        outside |= escapes(points.abstract(one.expr), one.expr.type, one.answers, rows_a_part=1)
         rows = int(outside.sum())
         if rows:
             shown = _shown(parts, outside, one.text)

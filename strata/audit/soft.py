@@ -21,6 +21,7 @@ from strata.audit.escape import Witness, escaping
 from strata.audit.members import find_member_lies
 from strata.audit.verdict import Verdict
 from strata.decide.blooms import with_bits
+from strata.decide.cases import case_places
 from strata.decide.decision import decide, split_conjuncts
 from strata.decide.places import compared_places
 from strata.decide.skips import Skipped
@@ -341,13 +342,15 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
 
     `union`: those of its batch; `row groups`: the groups' first keys; `partial`: some column of the
     filter has none; `shortened`: some bound is looser than the data; otherwise `exact`. `bloom`: a
-    fetched bloom filter; `set`: there is a set of the values at a compared place.
+    fetched bloom filter; `set`: there is a set of the values at a place that is compared, or that
+    a function reads.
     """
     if skipped.by_batch or skipped.groups:
         return "union" if skipped.by_batch else "row groups"
     if skipped.by_bloom:
         return "bloom"
-    sets = {set_name(place) for place in compared_places(expr)} & {*skipped.stats.schema.names}
+    places = (*compared_places(expr), *case_places(expr))
+    sets = {set_name(place) for place in places} & {*skipped.stats.schema.names}
     if any(skipped.stats.column(name)[0].is_valid for name in sets):
         return "set"
     prefixes = {column_name(i) for i in columns_of(expr)}

@@ -3,25 +3,29 @@
 Conjuncts are evaluated in the reader's order, on chunks of parts that fit the cache. A part that
 one conjunct decides is not evaluated again. A part is skipped when the filter can neither be true
 nor fail: a false conjunct hides the errors of later conjuncts, never of earlier ones, and a null
-conjunct hides nothing.
+conjunct hides nothing. What is kept then is judged once more case by case, where sets of values
+are known (`strata.decide.cases`).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import combinations
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strata.decide.cases import CaseSpecs, case_groups, case_places, places_with_cases
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, statistics_of
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
-from strata.expr.interpret import Interpreter, Unknown
+from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.nodes import Call, Expr
 from strata.expr.spec import NO, YES, Flags, both, either, negated
+from strata.kernels.arrays import Ints
 from strata.model.schema import Relation
 from strata.stats.wire import ROWS, bloom_name, set_name
 
@@ -72,7 +76,65 @@ def decide(
     for start in range(0, stats.num_rows, CHUNK_PARTS):
         rows = slice(start, min(start + CHUNK_PARTS, stats.num_rows))
         _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail, proof))
+    judge = _Judge(conjuncts, fallible_later, interpreter)
+    _decide_cases(judge, filter.expr, specs, (true, fail, proof))
     return Decision(true | fail, true, fail, proof)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What judges parts and cases alike."""
+
+    conjuncts: Sequence[Expr]
+    fallible_later: Sequence[bool]
+    interpreter: Interpreter
+
+
+class Situations(Protocol):
+    """Parts, or cases of parts."""
+
+    def at(self, rows: Rows) -> Environment:
+        """Return the environment of some of them."""
+        ...
+
+
+def _decide_cases(
+    judge: _Judge, expr: Expr, specs: PartSpecs, verdict: tuple[Flags, Flags, Proof]
+) -> None:
+    """Narrow the verdict on kept parts whose values at a place, or at two, are known."""
+    true, fail, _ = verdict
+    if not (true | fail).any():
+        return
+    places = places_with_cases(specs, expr)
+    for some in (*((one,) for one in places), *combinations(places, 2)):
+        parts = np.flatnonzero(np.logical_and.reduce([true | fail, *(p.known for p in some)]))
+        for group in case_groups(some, parts):
+            _decide_group(judge, CaseSpecs(specs, some, group), group, verdict)
+
+
+def _decide_group(
+    judge: _Judge, cases: CaseSpecs, parts: Ints, verdict: tuple[Flags, Flags, Proof]
+) -> None:
+    count = cases.num_rows
+    true, fail = np.ones(count, bool), np.zeros(count, bool)
+    proof = np.full(count, NO_PROOF, np.int32)
+    _decide_chunk(
+        judge.conjuncts,
+        judge.fallible_later,
+        judge.interpreter,
+        cases,
+        slice(0, count),
+        (true, fail, proof),
+    )
+    some_true, some_fail = np.zeros(len(parts), bool), np.zeros(len(parts), bool)
+    some_true[cases.owner[true]] = True
+    some_fail[cases.owner[fail]] = True
+    last = np.zeros(len(parts), np.int32)  # each case has a conjunct; the last one rules out all
+    np.maximum.at(last, cases.owner, proof)
+    out = parts[~some_true & (verdict[2][parts] == NO_PROOF)]
+    verdict[2][out] = last[~some_true & (verdict[2][parts] == NO_PROOF)]
+    verdict[0][parts] &= some_true
+    verdict[1][parts] &= some_fail
 
 
 def split_conjuncts(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
@@ -95,7 +157,7 @@ def _decide_chunk(
     conjuncts: Sequence[Expr],
     fallible_later: Sequence[bool],
     interpreter: Interpreter,
-    specs: PartSpecs,
+    specs: Situations,
     rows: slice,
     verdict: tuple[Flags, Flags, Proof],
 ) -> None:
@@ -142,8 +204,9 @@ def needed_columns(filter: Filter) -> set[str]:
 
     Shape: `rows`, `s.{id}` for each column, also of places inside structs, lists and maps. A JSON
     path needs every step from the root, since an ancestor may say that the path is absent. Sets and
-    bloom filters of places that are compared for equality.
+    bloom filters of places that are compared for equality, sets of those that have cases.
     """
     compared = set(compared_places(filter.expr))
     members = {name for place in compared for name in (set_name(place), bloom_name(place))}
-    return {ROWS, *statistics_of(filter.expr), *members}
+    cases = {set_name(place) for place in case_places(filter.expr)}
+    return {ROWS, *statistics_of(filter.expr), *members, *cases}

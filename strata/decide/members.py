@@ -48,6 +48,13 @@ class PlaceMembers:
         """Return the members of some of the parts."""
         return SomeMembers(self, rows)
 
+    def listed(self) -> tuple[Bools, pa.ListArray] | None:
+        """Return in which parts all values are known, and the sets; None where there are none."""
+        if self._sets is None:
+            return None
+        values = self._sets.field("values")
+        return self._recorded(self._sets) & np.asarray(values.is_valid(), np.bool_), values
+
     def may_hold(self, value: int | float | bytes) -> Bools:
         """Return which parts may hold a value. Shape: one element a part."""
         data = _as_bytes(value, self._form)

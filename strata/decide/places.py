@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from strata.expr.functions.json import parse_path
+from strata.expr.functions.json import parse_list_path, parse_path
 from strata.expr.functions.variants import field_key
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.records import field_name
@@ -152,6 +152,8 @@ def _json_path(expr: Expr) -> tuple[int, Path] | None:
         key = _parsed_field(expr.args[0], step)
         return None if key is None else (inner[0], (*inner[1], key))
     keys = parse_path(step) if isinstance(step, str) else None
+    if keys is None and isinstance(step, str) and expr.function == "get_json_object":
+        keys = parse_list_path(step)
     return None if keys is None else (inner[0], (*inner[1], *keys))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from strata.decide.cases import case_places
 from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
-from strata.decide.decision import split_conjuncts
+from strata.decide.decision import decide, split_conjuncts
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -21,6 +22,8 @@ from strata.expr.nodes import Call, Expr, Opaque
 from strata.expr.render import describe, render
 from strata.expr.spec import Spec
 from strata.model.schema import Relation
+from strata.stats.members import place_named
+from strata.stats.wire import parse_name
 
 Trace = dict[int, Spec]
 
@@ -87,8 +90,44 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
         judged = judge_part(conjuncts, interpreter, specs.at(slice(row, row + 1)))
         version = None if versions is None else versions[row]
         known = Known(stats, relation, row, version, versions is not None, quarantine, shard)
-        found.append(_reason(conjuncts, interpreter, judged, known))
+        number = _case_by_case(filter, stats, relation, row, quarantine) if judged.keep else None
+        if number is not None:
+            found.append(_without_case(conjuncts[number], filter, relation))
+        else:
+            found.append(_reason(conjuncts, interpreter, judged, known))
     return found
+
+
+def _case_by_case(
+    filter: Filter,
+    stats: pa.Table | pa.RecordBatch,
+    relation: Relation,
+    row: int,
+    quarantine: Collection[str],
+) -> int | None:
+    """Return the conjunct that no case of a part satisfies; None if the part is kept."""
+    if not case_places(filter.expr):
+        return None
+    verdict = decide(filter, stats.slice(row, 1), relation, quarantine=quarantine)
+    return None if verdict.keep[0] else max(int(verdict.proof[0]), 0)
+
+
+def _without_case(conjunct: Expr, filter: Filter, relation: Relation) -> Reason:
+    """Return the reason for a part that is skipped since none of its values will do."""
+    shown = render(conjunct)
+    names = [name for name in case_places(filter.expr) if parse_name(name) is not None]
+    places = ", ".join(_shown(name, relation) for name in names)
+    text = f"skipped: {shown} is never true for the values that occur (sets of {places})"
+    return Reason(keep=False, cause=Cause.PROVEN, expression=shown, text=text)
+
+
+def _shown(name: str, relation: Relation) -> str:
+    """Return the name of a place, for people."""
+    place = place_named(relation, name)
+    if place is None:
+        return name
+    steps = place.steps if place.path is None else place.path
+    return ".".join([place.column.name, *steps])
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # a bound may become infinite

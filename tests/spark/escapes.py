@@ -15,6 +15,7 @@ from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts,
 from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, unscaled
 
 NOW_US = 1_710_054_000_123_456
+NOW = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock is the real one
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,13 @@ class Answers:
 def abstract(expr: Expr, parts: Parts) -> Spec:
     """Return what the interpreter says about each part."""
     view = PartSpecs(parts.stats, RELATION, ()).at(slice(0, parts.stats.num_rows))
-    now = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock is the real one
-    return Interpreter(Context(*now), lenient=False).evaluate(expr, view)
+    return Interpreter(Context(*NOW), lenient=False).evaluate(expr, view)
 
 
-def escapes(spec: Spec, type_name: str, answers: Answers) -> Flags:
+def escapes(spec: Spec, type_name: str, answers: Answers, rows_a_part: int = ROWS_A_PART) -> Flags:
     """Return the rows whose result the Spec does not contain."""
     count = len(answers.failed)
-    part = np.arange(count) // ROWS_A_PART
+    part = np.arange(count) // rows_a_part
     null = pc.is_null(answers.values).to_numpy(zero_copy_only=False) & ~answers.failed
     there = ~null & ~answers.failed
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from tests.spark.signatures_lists import arrays, lambdas, lists, structs
 from tests.spark.signatures_members import members
 from tests.spark.signatures_pieces import intervals, pieces
+from tests.spark.signatures_points import paths, points
 from tests.spark.signatures_times import dates, formats, timestamps
 
 INTEGERS = ("sh", "i", "i2", "l", "l2")
@@ -367,7 +368,7 @@ def signatures() -> Mapping[str, tuple[str, ...]]:
     for subject in (
         _comparisons, _logic, _arithmetic, _maths, _bits, _casts, dates, timestamps, formats,
         _texts, _totals, _hashes, _variants, lists, lambdas, arrays, structs,
-        intervals, pieces, members,
+        intervals, pieces, members, paths, points,
     ):  # fmt: skip
         for name, sql in subject():
             found[name][sql] = None

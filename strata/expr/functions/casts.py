@@ -5,7 +5,7 @@ says nothing about the numbers or dates written in it ("10" < "9").
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from strata.expr.entry import (
 )
 from strata.expr.functions.arithmetic import filled, whole
 from strata.expr.functions.formats import date_text, timestamp_text
-from strata.expr.functions.parse import decimals_around, from_text
+from strata.expr.functions.parse import decimals_around, from_text, text_as
+from strata.expr.functions.points import NotEvaluated, pointwise
 from strata.expr.functions.timestamps import widened
 from strata.expr.functions.variants import from_variant
 from strata.expr.nodes import Call
@@ -206,12 +207,22 @@ def _to_string(call: Call, args: Sequence[Spec]) -> Spec:
     return opened(call, args, null=not known, fail=not known)
 
 
+def _exactly(call: Call, args: tuple[Any, ...]) -> Any:
+    """Return what a single text, or whole number as a text, is cast to."""
+    source, target = spark_type(call.args[0].type), spark_type(call.type)
+    if source.name == "string" and target.name not in ("string", "binary"):
+        return text_as(args[0], call)
+    if source.name in _INTEGERS and target.name == "string":
+        return str(args[0])
+    raise NotEvaluated
+
+
 ENTRIES: Final = (
     Entry(
         "cast",
         "x",
         (1, 1),
-        _cast,
+        pointwise(_cast, _exactly),
         "monotone among numbers, dates and timestamps; constants; JSON numbers and booleans",
         passes=True,
     ),

@@ -70,6 +70,8 @@ def _trunc(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return strict(args, Outcome(Numbers(a.low, a.high, YES), null=YES))
     high = calendar.truncate_days(a.high, unit.value)
     assert high is not None
+    # Spark looks for a Monday a week before, which wraps next to the first day
+    low = np.where(a.low < _DATE.low + 7, _DATE.low - 1, low)
     return checked(args, low, high, a.empty)
 
 
@@ -166,10 +168,13 @@ def _subtract_dates(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _make_date(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return all days between January of the first year and December of the last."""
+    """Return all days between the first of the fields and the last of them."""
     year, month, day = (numbers(spec, arg.type) for spec, arg in zip(args, call.args, strict=True))
-    first = calendar.month_start((year.low - 1970) * 12)
-    last = calendar.month_start((year.high - 1969) * 12) - 1
+    early, late = (np.clip(x, 1, 12) for x in (month.low, month.high))
+    first = calendar.month_start((year.low - 1970) * 12 + early - 1) + np.clip(day.low, 1, 28) - 1
+    last = calendar.month_start((year.high - 1970) * 12 + late) - 1
+    start = calendar.month_start((year.high - 1970) * 12 + late - 1)
+    last = np.where(day.high <= 28, start + np.clip(day.high, 1, 28) - 1, last)
     values, beyond = exact.fit(Numbers(first, last, year.empty | month.empty | day.empty), _DATE)
     if beyond.any():
         values = filled(values, _DATE, beyond)
@@ -256,7 +261,13 @@ ENTRIES: Final = (
     Entry("date_add_ym_interval", "date, interval", (2, 2), _add_months, "as add_months"),
     Entry("subtract_dates", "left, right", (2, 2), _subtract_dates, "monotone"),
     Entry("trunc", "date, unit", (2, 2), _trunc, "monotone for a constant unit"),
-    Entry("make_date", "year, month, day", (3, 3), _make_date, "whole years"),
+    Entry(
+        "make_date",
+        "year, month, day",
+        (3, 3),
+        _make_date,
+        "from the first of the fields to the last",
+    ),
     Entry("unix_date", "date", (1, 1), _unix_date, "the same number"),
     Entry("date_from_unix_date", "days", (1, 1), _unix_date, "the same number"),
     Entry("next_day", "date, name", (2, 2), _next_day, "monotone for a constant name"),

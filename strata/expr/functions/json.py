@@ -11,10 +11,12 @@ import numpy as np
 
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.nodes import Call
-from strata.expr.spec import Json, Spec, everything
+from strata.expr.spec import YES, Json, Spec, everything, gate, uniform
 
 # Spark skips white space at the start of a key for `get_json_object`, and not for `variant_get`.
 _STEP: Final = re.compile(r"\.([^.\[\]*'\"\s]+)|\['([^'\\?*\s][^'\\?*]*)'\]")
+
+_LISTED: Final = re.compile(rf"(\$(?:{_STEP.pattern})+)\[[0-9]+\](?:{_STEP.pattern}|\[[0-9]+\])*")
 
 
 def parse_path(path: str) -> tuple[str, ...] | None:
@@ -35,9 +37,22 @@ def parse_path(path: str) -> tuple[str, ...] | None:
     return tuple(keys)
 
 
+def parse_list_path(path: str) -> tuple[str, ...] | None:
+    """Return the keys that lead to the list of a path with an index; None for another path.
+
+    >>> parse_list_path("$.a.b[0].c[1]"), parse_list_path("$.a[*]"), parse_list_path("$[0]")
+    (('a', 'b'), None, None)
+    """
+    found = _LISTED.fullmatch(path)
+    return (parse_path(found[1]) or None) if found else None
+
+
 def _get_json_object(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     path, values = literal(call, 1), args[0].values
     keys = parse_path(path.value) if path is not None and isinstance(path.value, str) else None
+    listed = None
+    if keys is None and path is not None and isinstance(path.value, str):
+        keys = listed = parse_list_path(path.value)
     if keys is None or not keys or not isinstance(values, Json):
         return opened(call, args, fail=False)
     if not values.quoted and not values.strings.empty.all():
@@ -48,6 +63,10 @@ def _get_json_object(call: Call, args: Sequence[Spec], context: Context) -> Spec
         if not isinstance(spec.values, Json):
             return opened(call, args, fail=False)
         spec = spec.values.child(key)
+    if listed is not None:  # null but where there is a list
+        some = spec.values.lists if isinstance(spec.values, Json) else YES
+        inside = gate(everything("string"), uniform(some))
+        return strict(args, Outcome(inside, null=np.array([True])))
     found = strict(args, Outcome(spec.values, null=spec.null))
     return Spec(found.values, found.null, found.fail)
 
@@ -58,7 +77,7 @@ ENTRIES: Final = (
         "json, path",
         (2, 2),
         _get_json_object,
-        "the statistics of a constant path of keys",
+        "the statistics of a constant path of keys; null without a list behind them",
         passes=True,
     ),
 )

@@ -5,6 +5,7 @@ an index can miss, and whether a list can be empty.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import Final
@@ -58,9 +59,21 @@ def _item(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     elements, index = as_list(args[0].values), numbers(args[1], call.args[1].type)
     # Spark cuts a longer index to 32 bits.
     wild = (index.low < INT32[0]) | (index.high > INT32[1])
+    if (one := _written(elements, index)) is not None:
+        elements = one
     inside = (index.high >= 0) & (index.low < elements.longest) | wild
     outside = (index.low < 0) | (index.high >= elements.shortest) | wild
     return _picked(call, args, elements, inside, outside)
+
+
+def _written(elements: Elements, index: Numbers) -> Elements | None:
+    """Return lists whose only element is the one at an index, of lists that are written out."""
+    if index.low.size != 1 or index.low[0] != index.high[0] or index.empty.any():
+        return None
+    place = int(index.low[0])
+    if not 0 <= place < len(elements.members):
+        return None
+    return replace(elements, element=lambda: elements.members[place])
 
 
 def _picked(

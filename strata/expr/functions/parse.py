@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from strata.expr import bounds as exact
 from strata.expr.calendar import DAY_US
 from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
 from strata.expr.functions.formats import cast_text
+from strata.expr.functions.points import NotEvaluated, numbers_of
 from strata.expr.functions.timestamps import widened
 from strata.expr.members import whole_members
 from strata.expr.nodes import Call
@@ -39,6 +40,7 @@ _MOMENT: Final = re.compile(
     r"([ T](?P<clock>[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)"
     r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
+_LONGEST: Final = 64  # characters of a text that is read
 _TRUTHS: Final = {"true": True, "false": False}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
@@ -84,7 +86,7 @@ def parse_constant(text: str, call: Call) -> Spec | None:
     if kind.name == "double" and _DECIMAL.fullmatch(text):
         value = float(text)
     elif kind.family == "decimal" and _DECIMAL.fullmatch(text):
-        value = Decimal(text)
+        return _decimal(Decimal(text), call)
     elif kind.family == "bool" and text in _TRUTHS:
         value = _TRUTHS[text]
     elif kind.name == "date" and _DATE.fullmatch(text):
@@ -92,6 +94,23 @@ def parse_constant(text: str, call: Call) -> Spec | None:
     elif kind.name in ("timestamp", "timestamp_ntz") and (found := _MOMENT.fullmatch(text)):
         return _moment(found, call)
     return None if value is None else exactly(value, call.type)
+
+
+def _decimal(value: Decimal, call: Call) -> Spec | None:
+    """Return a decimal that fits its type as it is."""
+    found = exactly(value, call.type)
+    fits = isinstance(found.values, Numbers) and found.values.low[0] == found.values.high[0]
+    return found if fits else None
+
+
+def text_as(text: str, call: Call) -> bool | tuple[Any, Any]:
+    """Return the truth value, or bounds of a number, that a text casts to. Raises: NotEvaluated."""
+    found = parse_constant(text, call) if len(text) <= _LONGEST else None
+    if found is None:
+        raise NotEvaluated
+    if isinstance(found.values, Bools):
+        return bool(found.values.true[0])
+    return numbers_of(found)
 
 
 def _days(text: str) -> int | None:

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict, texts
+from strata.expr.functions import exact_texts as exact
 from strata.expr.functions.patterns import as_binary, as_chars
+from strata.expr.functions.points import pointwise
 from strata.expr.functions.text import REPEATED_GROUP
 from strata.expr.nodes import Call
 from strata.expr.spec import (
@@ -92,6 +94,57 @@ def _single(values: Texts, low: np.ndarray[Any, Any], sizes: Any) -> np.ndarray[
 def _unpadded(chars: np.ndarray[Any, Any]) -> pa.Array:
     """Return texts without the zeros that pad their rows."""
     return pc.utf8_rtrim(as_binary(chars).cast(pa.string()), characters="\0").cast(pa.binary())
+
+
+def _exchanged(pairs: Callable[[str, str], dict[str, str] | None]) -> Transfer:
+    """Return the transfer of a function that puts single characters in place of others.
+
+    `pairs` takes the constants; None: they are no single characters of ASCII.
+    """
+
+    def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+        constants = [literal(call, place) for place in (1, 2)]
+        texts_of = [c.value for c in constants if c is not None and isinstance(c.value, str)]
+        found = pairs(*texts_of) if len(texts_of) == 2 else None
+        values = texts(args[0])
+        if found is None or values.low is None or values.high is None or call.type != "string":
+            return opened(call, args, null=False, fail=False)
+        mapped = np.arange(256).astype(np.uint8)
+        for one, other in found.items():
+            mapped[ord(one)] = ord(other)
+        return strict(args, Outcome(_behind_shared(values, mapped)))
+
+    return transfer
+
+
+def _plain(*characters: str) -> bool:
+    return all(0 < ord(char) < 127 for char in characters)
+
+
+def _replacing(search: str, other: str) -> dict[str, str] | None:
+    one = len(search) == len(other) == 1 and _plain(search, other)
+    return {search: other} if one else None
+
+
+def _translating(matching: str, other: str) -> dict[str, str] | None:
+    if not matching or len(matching) != len(other) or not _plain(*matching, *other):
+        return None
+    return dict(reversed(list(zip(matching, other, strict=True))))  # the first one counts
+
+
+def _behind_shared(values: Texts, mapped: np.ndarray[Any, Any]) -> Texts:
+    """Return the texts that begin with what a range's texts share, byte by byte of ASCII mapped."""
+    low, high = np.broadcast_arrays(*(as_chars(x, _SHOWN) for x in (values.low, values.high)))
+    plain = (low > 0) & (low < 127) & (mapped[low] < 127)
+    shared = np.logical_and.accumulate((low == high) & plain, axis=1)
+    length = np.count_nonzero(shared, axis=1)
+    chars = np.where(shared, mapped[low], np.uint8(0))
+    behind, rows = chars.copy(), np.flatnonzero(length)
+    behind[rows, length[rows] - 1] += 1
+    first, last = (text_where(length > 0, _unpadded(x), None) for x in (chars, behind))
+    if len(low) == 1:  # of one element, which stands for all parts
+        first, last = (x if x is None else x[0] for x in (first, last))
+    return Texts(first, last, values.empty)
 
 
 def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
@@ -207,28 +260,52 @@ _ONE, _TWO, _THREE = (1, 1), (2, 2), (3, 3)
 _ANY: Final = "any text; never fails"
 _CHECKED: Final = "for a constant that Java can compile"
 ENTRIES: Final = (
-    Entry("upper", "text", _ONE, _cased(True), "the start that texts share"),
-    Entry("lower", "text", _ONE, _cased(False), "the start that texts share"),
+    Entry(
+        "upper", "text", _ONE, pointwise(_cased(True), exact.upper), "the start that texts share"
+    ),
+    Entry(
+        "lower", "text", _ONE, pointwise(_cased(False), exact.lower), "the start that texts share"
+    ),
+    Entry(
+        "string_replace",
+        "text, search, replacement",
+        _THREE,
+        pointwise(_exchanged(_replacing), exact.replaced),
+        "the start that texts share, for single characters",
+    ),
+    Entry(
+        "string_translate",
+        "text, matching, replacement",
+        _THREE,
+        pointwise(_exchanged(_translating), exact.translated),
+        "the start that texts share, for single characters",
+    ),
     Entry(
         "substring_index",
         "text, delimiter, count",
         _THREE,
-        _substring_index,
+        pointwise(_substring_index, exact.substring_index),
         "bounded in front of the first delimiter",
     ),
     Entry(
         "split_part",
         "text, delimiter, number",
         _THREE,
-        _split_part,
+        pointwise(_split_part, exact.split_part),
         "bounded in front of the first delimiter",
     ),
-    Entry("string_split", "text, expression, limit", _THREE, _split, f"a list; {_CHECKED}"),
+    Entry(
+        "string_split",
+        "text, expression, limit",
+        _THREE,
+        pointwise(_split, exact.split_texts),
+        f"a list; {_CHECKED}",
+    ),
     Entry(
         "reg_exp_extract",
         "text, expression, group",
         _THREE,
-        _matched(_any_text),
+        pointwise(_matched(_any_text), exact.extracted),
         f"any text, {_CHECKED}",
     ),
     Entry(
@@ -242,7 +319,7 @@ ENTRIES: Final = (
         "reg_exp_replace",
         "text, expression, replacement, start",
         (4, 4),
-        _matched(_any_text),
+        pointwise(_matched(_any_text), exact.replaced_matches),
         f"any text, {_CHECKED}",
     ),
     Entry(
@@ -252,11 +329,25 @@ ENTRIES: Final = (
         _matched(_place),
         f"not negative, {_CHECKED}",
     ),
-    Entry("string_locate", "part, text, start", _THREE, _locate, "not negative; never fails"),
+    Entry(
+        "string_locate",
+        "part, text, start",
+        _THREE,
+        pointwise(_locate, exact.locate),
+        "not negative; never fails",
+    ),
     Entry("string_repeat", "text, count", _TWO, _repeated(1), "any text; count constant"),
     Entry("string_space", "count", _ONE, _repeated(0), "any text; count constant"),
     Entry("chr", "number", _ONE, _total, _ANY),
-    Entry("bit_length", "text", _ONE, _total, "any number; never fails"),
+    Entry(
+        "bit_length", "text", _ONE, pointwise(_total, exact.bit_length), "any number; never fails"
+    ),
     Entry("overlay", "text, part, start, length", (4, 4), _total, _ANY),
-    Entry("concat_ws", "separator, x, ...", (1, None), _concat_ws, "any text; nulls are left out"),
+    Entry(
+        "concat_ws",
+        "separator, x, ...",
+        (1, None),
+        pointwise(_concat_ws, exact.concat_ws, strict=False),
+        "any text; nulls are left out",
+    ),
 )

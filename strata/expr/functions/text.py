@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict, texts
+from strata.expr.functions import exact_texts as exact
 from strata.expr.functions.comparison import may_be_equal, may_differ
+from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.spec import (
     YES,
@@ -215,14 +217,45 @@ def _rlike(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     return strict(args, Outcome(Bools(true, YES), fail=fail))
 
 
+_ANSWER: Final = "true or false; never fails"
 ENTRIES: Final = (
     Entry("starts_with", "text, prefix", (2, 2), _starts_with, "exact for a constant prefix"),
-    Entry("like", "text, pattern", (2, 2), _like, "the constant start of the pattern"),
-    Entry("ends_with", "text, part", (2, 2), _any_answer, "true or false; never fails"),
-    Entry("contains", "text, part", (2, 2), _any_answer, "true or false; never fails"),
-    Entry("substring", "text, start, length", (3, 3), _substring, "monotone from the start"),
-    Entry("concat", "text, ...", (1, None), _concat, "a constant start; what follows if last"),
-    Entry("string_trim", "text, [characters]", (1, 2), _any_text, "any text; never fails"),
-    Entry("rlike", "text, pattern", (2, 2), _rlike, "the fixed start behind a ^"),
-    Entry("length", "text", (1, 1), _length, "not negative; never fails"),
+    Entry(
+        "like",
+        "text, pattern",
+        (2, 2),
+        pointwise(_like, exact.like),
+        "the constant start of the pattern",
+    ),
+    Entry("ends_with", "text, part", (2, 2), pointwise(_any_answer, exact.ends_with), _ANSWER),
+    Entry("contains", "text, part", (2, 2), pointwise(_any_answer, exact.contains), _ANSWER),
+    Entry(
+        "substring",
+        "text, start, length",
+        (3, 3),
+        pointwise(_substring, exact.substring),
+        "monotone from the start",
+    ),
+    Entry(
+        "concat",
+        "text, ...",
+        (1, None),
+        pointwise(_concat, exact.joined_texts),
+        "a constant start; what follows if last",
+    ),
+    Entry(
+        "string_trim",
+        "text, [characters]",
+        (1, 2),
+        pointwise(_any_text, exact.stripped),
+        "any text; never fails",
+    ),
+    Entry(
+        "rlike",
+        "text, pattern",
+        (2, 2),
+        pointwise(_rlike, exact.rlike),
+        "the fixed start behind a ^",
+    ),
+    Entry("length", "text", (1, 1), pointwise(_length, exact.length), "not negative; never fails"),
 )

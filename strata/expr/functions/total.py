@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 
 from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict
+from strata.expr.functions import exact_texts as exact
+from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.sparktype import INT32, spark_type
 from strata.expr.spec import NO, Numbers, Spec, everything, integers, none_of
@@ -71,12 +73,22 @@ _ONE, _TWO, _THREE = (1, 1), (2, 2), (3, 3)
 _ANY: Final = "any text; never fails"
 ENTRIES: Final = (
     Entry("try_eval", "x", _ONE, _try_eval, "x; null where x fails"),
-    Entry("string_trim_left", "text, [characters]", (1, 2), _anything, _ANY),
-    Entry("string_trim_right", "text, [characters]", (1, 2), _anything, _ANY),
-    Entry("init_cap", "text", _ONE, _anything, _ANY),
-    Entry("reverse", "text", _ONE, _anything, _ANY),
-    Entry("string_replace", "text, search, replacement", _THREE, _anything, _ANY),
-    Entry("string_translate", "text, matching, replacement", _THREE, _anything, _ANY),
+    Entry(
+        "string_trim_left",
+        "text, [characters]",
+        (1, 2),
+        pointwise(_anything, exact.trim_left),
+        _ANY,
+    ),
+    Entry(
+        "string_trim_right",
+        "text, [characters]",
+        (1, 2),
+        pointwise(_anything, exact.trim_right),
+        _ANY,
+    ),
+    Entry("init_cap", "text", _ONE, pointwise(_anything, exact.init_cap), _ANY),
+    Entry("reverse", "text", _ONE, pointwise(_anything, exact.reverse), _ANY),
     Entry("string_lpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("string_rpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("hex", "x", _ONE, _anything, _ANY),
@@ -87,10 +99,28 @@ ENTRIES: Final = (
     Entry("crc32", "bytes", _ONE, _between(0, 2**32 - 1), "32 bits; never fails"),
     Entry("murmur3_hash", "x, ...", (1, None), _never_null, "any integer; never null"),
     Entry("xx_hash64", "x, ...", (1, None), _never_null, "any integer; never null"),
-    Entry("ascii", "text", _ONE, _between(0, 0x10FFFF), "a code point; never fails"),
-    Entry("string_instr", "text, part", _TWO, _between(0, _MOST), "not negative; never fails"),
+    Entry(
+        "ascii",
+        "text",
+        _ONE,
+        pointwise(_between(0, 0x10FFFF), exact.code_of_first),
+        "a code point; never fails",
+    ),
+    Entry(
+        "string_instr",
+        "text, part",
+        _TWO,
+        pointwise(_between(0, _MOST), exact.first_place),
+        "not negative; never fails",
+    ),
     Entry("find_in_set", "text, list", _TWO, _between(0, _MOST), "not negative; never fails"),
     Entry("levenshtein", "left, right", _TWO, _between(0, _MOST), "not negative; never fails"),
-    Entry("octet_length", "text", _ONE, _between(0, _MOST), "not negative; never fails"),
+    Entry(
+        "octet_length",
+        "text",
+        _ONE,
+        pointwise(_between(0, _MOST), exact.octet_length),
+        "not negative; never fails",
+    ),
     Entry("bit_count", "x", _ONE, _between(0, 64), "0 to 64; never fails"),
 )

@@ -93,7 +93,16 @@ def test_the_needed_columns_are_enough() -> None:
     expr = (N > 5) & (path("$.a.b").cast("double") > 1.0)
     names = needed_columns(_filter(expr.expr))
 
-    assert names == {"rows", "s.1", "s.8", "s.8$", "s.8$.a", "s.8$.a.b"}
+    assert names == {
+        "rows",
+        "s.1",
+        "s.8",
+        "s.8$",
+        "s.8$.a",
+        "s.8$.a.b",
+        "s.set.1",
+        "s.set.8$.a.b",
+    }
 
 
 def test_nested_paths_need_every_step() -> None:

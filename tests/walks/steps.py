@@ -1,4 +1,4 @@
-"""The first three walks, step by step; each goes on where the one before it ended."""
+"""The three walks, step by step; each goes on where the one before it ended."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What filters of analysts skip: `python -m benchmarks.analysts [--answers FILE] [--kept]`.
+"""What filters of analysts skip: `python -m benchmarks.analysts [--answers FILE]`.
 
 Three data sets (`benchmarks.analysts_data`), 150 filters (`benchmarks.analysts_filters`). Spark
 says which parts hold a row that a filter accepts: the others can be skipped. Printed are the shares
@@ -6,7 +6,8 @@ of them that Strata skips and that Parquet's footers skip (minimum, maximum and 
 column, compared with constants), by kind of filter, and what stopped the proof for the rest.
 
 `--answers` writes down what Spark said, or reads it if the file is there: then no Java is started.
-`--kept` lists each filter that keeps more than it must.
+`--kept` lists each filter that keeps more than it must; `--seed` draws other rows. A part that is
+skipped although it holds an accepted row ends the run.
 """
 
 import argparse
@@ -250,8 +251,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=Path)
     parser.add_argument("--kept", action="store_true")
+    parser.add_argument("--seed", type=int, default=26)
     options = parser.parse_args(argv)
-    sets = data_sets()
+    sets = data_sets(options.seed)
     asked: dict[str, Any] = loaded(options.answers, sets)
     found = []
     for data in sets:

@@ -26,8 +26,10 @@ from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.explained import advice_tables, explain_tables, static_tables
 from strata.cli.parts import full_keys
+from strata.cli.remarks import remark
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
+from strata.decide.causes import Cause
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
 from strata.decide.static import outlook
@@ -118,6 +120,8 @@ def explain(
         plan = plan_read(context.stores, state, as_of=at, filter=filter, mode="on")
         write_receipt(receipt, issue(context.stores, state, plan, filter))
     if not measured:
+        if any(group["cause"] == Cause.OVERLAP for group in document["kept_because"]):
+            remark("--advise measures on the kept parts what would skip more of them")
         return answer(document, *explain_tables(document))
     advised = advise(context.stores, state, context.settings, [unread(filter)])
     document |= {"advised": advised.to_json()}

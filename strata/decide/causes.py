@@ -1,4 +1,4 @@
-"""What stopped a proof, and what would help: a statistic, a rule, another way to write it.
+"""What stopped a proof, and what cures that: a statistic, a rule, another way to write it.
 
 The statistics themselves show the cause: a missing path was trimmed or never collected; an inexact
 bound was shortened; a path that holds both numbers and texts fails a cast for any ranges. In all
@@ -24,7 +24,6 @@ from strata.stats import STATS_VERSION
 from strata.stats.wire import parse_name
 
 _EXACT: Final = ("low_exact", "high_exact", "num_exact", "str_low_exact", "str_high_exact")
-_SORTABLE: Final = "sort or partition by {0} so that a part holds a narrower range"
 _SAFE: Final[Mapping[str, str]] = {
     "cast": "write try_cast: it gives null instead of an error",
     **{
@@ -196,7 +195,7 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
             f"the bounds of {shown} were shortened to fit; raise stats.budget_bytes, then "
             f"`strata stats backfill {known.shard} --columns {column.name}`"
         )
-    return Cause.OVERLAP, "" if stopped.fails else _SORTABLE.format(shown)
+    return Cause.OVERLAP, ""  # whether another order helps is measured: `strata.advise`
 
 
 def _missing(

@@ -172,3 +172,15 @@ def test_what_stands_below_a_lost_statistic_is_dropped_all_the_same() -> None:
     assert set(report.dropped) == set(names) - {"rows", "s.4$"}
     assert set(trimmed.column_names) == {"rows", "s.4$"}
     assert trimmed["s.4$"].null_count == 1
+
+
+def test_a_lost_statistic_stays_lost_when_a_path_below_it_goes() -> None:
+    row = stats()
+    names = [n for n in row.schema.names if n == "rows" or n.startswith("s.4$")]
+    lost = {"s.4$": pa.nulls(1, row["s.4$"].type)}
+    few = pa.RecordBatch.from_arrays([lost.get(n, row[n]) for n in names], names=names)
+
+    trimmed, report = trim(few, RELATION, 0, ("doc",))
+
+    assert set(report.dropped) == set(names) - {"rows", "s.4$"}
+    assert trimmed["s.4$"].to_pylist() == [None]

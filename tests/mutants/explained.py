@@ -82,6 +82,10 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "any(sides) and (not all(sides))",
     ): "of no sides, none is any",
     (
+        "strata.decide.cases", "_numbers", "if place.form != wanted: return old", "pass",
+    ): "the form and Spark's type both follow from today's declaration, and no type has two that "
+    "differ",
+    (
         "strata.decide.specs", "View._is_absent", "not path or known is YES",
         "not path and known is YES",
     ): f"{_SPEED}: nothing is above the root, and what is known everywhere is nowhere absent",

@@ -1,7 +1,7 @@
 """The text of docs/reference/mutants.md: what was changed, what came of it, why some survive."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.mutants.choose import PROJECT, ROOMS
@@ -21,12 +21,19 @@ What flips the *rules* of functions against Spark's answers is [mutations.md](mu
 * killed: a test failed, the one that is named;
 * timed out: the tests did not end in four times their time, and a person would have noticed;
 * explained: every test passed, for the reason that is written below;
-* **survived**: every test passed; `make mutants` fails as long as there is one.
+* **survived**: every test passed, and nobody has settled why; these stand below as *not settled*,
+  and `make mutants` fails as long as there is one.
 
 """
 _OF_PLANTED: Final = (
     "Each was survived by every fast test once. A test plants them again, one at a time",
     "(`tests/unit/tools/test_mutants.py::test_each_fault_that_was_survived_once_is_noticed`).",
+    "",
+)
+
+_OF_NOT_SETTLED: Final = (
+    "Each of them wants a test that fails with it, or a reason why no test can. Until then nobody",
+    "knows whether the place is tested. Tests are not asked where there was no time for them.",
     "",
 )
 
@@ -61,9 +68,9 @@ def page(known: Mapping[Mutant, Verdict]) -> str:
     lines += ["", "## Those that survive, and why", "", "| Where | Before | After | Why |"]
     lines.append("|---" * 4 + "|")
     for mutant in sorted(said, key=lambda mutant: mutant.key):
-        if said[mutant] in ("explained", "survived"):
-            why = explained(mutant) or "**nobody has said**"
-            lines.append(f"| {_place(mutant)} | {_cells(mutant)} | {why} |")
+        if said[mutant] == "explained":
+            lines.append(f"| {_place(mutant)} | {_cells(mutant)} | {explained(mutant)} |")
+    lines += _not_settled([m for m, s in said.items() if s == "survived"], known)
     lines += ["", "## Those that are noticed", "", "| Where | Before | After | By |"]
     lines.append("|---" * 4 + "|")
     for mutant in sorted(said, key=lambda mutant: mutant.key):
@@ -83,6 +90,19 @@ def page(known: Mapping[Mutant, Verdict]) -> str:
         name = one.module.removeprefix("strata.")
         lines.append(f"| `{name}` | {one.fault} | {_test(one.test)} |")
     return _HEAD + "\n".join([*lines, ""])
+
+
+def _not_settled(some: Sequence[Mutant], known: Mapping[Mutant, Verdict]) -> list[str]:
+    """Return the section of those that survive without a reason, none if there are none."""
+    if not some:
+        return []
+    head = "| Where | Before | After | Tests that passed | Not asked |"
+    lines = ["", "## Not settled", "", *_OF_NOT_SETTLED, head, "|---" * 5 + "|"]
+    for mutant in sorted(some, key=lambda mutant: mutant.key):
+        verdict = known[mutant]
+        cells = f"{_cells(mutant)} | {verdict.asked} | {verdict.left}"
+        lines.append(f"| {_place(mutant)} | {cells} |")
+    return lines
 
 
 def _room(mutant: Mutant) -> str:

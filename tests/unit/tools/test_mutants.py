@@ -23,8 +23,10 @@ pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[3]
 KNOWN = load()
-# That are killed or explained so far; over 350 are drawn, `make mutants` judges them all.
-LEAST = 341
+# That are killed or explained so far; over 440 are drawn, `make mutants` judges them all.
+LEAST = 390
+# That survive without a reason, and stand on the page as such. It may only fall.
+NOT_SETTLED = 25
 
 SOURCE = '''
 """A module."""
@@ -119,11 +121,11 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(KNOWN), "run: python -m tests.mutants --page"
 
 
-def test_each_survivor_has_its_reason() -> None:
+def test_each_survivor_has_its_reason_or_is_not_settled() -> None:
     survived = {m for m, verdict in KNOWN.items() if verdict.outcome == "survived"}
 
-    assert {m for m in survived if not explained(m)} == set()
-    assert sum(v.outcome == "killed" or m in survived for m, v in KNOWN.items()) >= LEAST
+    assert len({m for m in survived if not explained(m)}) <= NOT_SETTLED
+    assert sum(v.outcome == "killed" or bool(explained(m)) for m, v in KNOWN.items()) >= LEAST
     named = {(m.module, m.function, m.before, m.after) for m in survived}
     assert set(EXPLAINED) <= named, "a reason for what does not survive"
 

@@ -85,31 +85,18 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     specs = PartSpecs(stats, relation, quarantine)
     interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
     conjuncts = split_conjuncts(filter.expr, quarantine)
+    verdict = decide(filter, stats, relation, quarantine=quarantine)  # also case by case
     found = []
     for row in rows:
         judged = judge_part(conjuncts, interpreter, specs.at(slice(row, row + 1)))
         version = None if versions is None else versions[row]
         known = Known(stats, relation, row, version, versions is not None, quarantine, shard)
-        number = _case_by_case(filter, stats, relation, row, quarantine) if judged.keep else None
-        if number is not None:
-            found.append(_without_case(conjuncts[number], filter, relation))
+        if judged.keep and not verdict.keep[row]:
+            conjunct = conjuncts[max(int(verdict.proof[row]), 0)]
+            found.append(_without_case(conjunct, filter, relation))
         else:
             found.append(_reason(conjuncts, interpreter, judged, known))
     return found
-
-
-def _case_by_case(
-    filter: Filter,
-    stats: pa.Table | pa.RecordBatch,
-    relation: Relation,
-    row: int,
-    quarantine: Collection[str],
-) -> int | None:
-    """Return the conjunct that no case of a part satisfies; None if the part is kept."""
-    if not case_places(filter.expr):
-        return None
-    verdict = decide(filter, stats.slice(row, 1), relation, quarantine=quarantine)
-    return None if verdict.keep[0] else max(int(verdict.proof[0]), 0)
 
 
 def _without_case(conjunct: Expr, filter: Filter, relation: Relation) -> Reason:

@@ -43,8 +43,8 @@ class NotEvaluated(Exception):
     """The function is not evaluated for these arguments."""
 
 
-# Takes the call and its arguments: str for texts, int, float or bool; the result is one of them, a
-# list of texts, or a pair of bounds. Raises NotEvaluated.
+# Takes the call and its arguments, str for texts and int for whole numbers; the result is one of
+# them, a float, a bool, a list of texts, or a pair of bounds. Raises NotEvaluated.
 Evaluate = Callable[[Call, tuple[Any, ...]], Any]
 
 
@@ -104,7 +104,7 @@ def _points(call: Call, args: Sequence[Spec], *, strict: bool) -> _Points | None
 
 def _single(values: Values, type_name: str) -> Flags | None:
     """Return where there is exactly one value; None for a kind of values that is not handled."""
-    if isinstance(values, Json):
+    if isinstance(values, Json) and type_name == "string":
         return None if values.quoted else _only_strings(values)
     if isinstance(values, Texts) and type_name == "string":
         if values.low is None or values.high is None:
@@ -118,7 +118,9 @@ def _single(values: Values, type_name: str) -> Flags | None:
         known = pc.is_valid(values.low)
         valid = np.array([known.as_py()]) if isinstance(known, pa.Scalar) else np.asarray(known)
         return both(uniform(valid), negated(values.empty))
-    if isinstance(values, Numbers) and spark_type(type_name).family in ("int", "float"):
+    if isinstance(values, Numbers) and spark_type(type_name).family == "int":
+        if {values.low.dtype.kind, values.high.dtype.kind} != {"i"}:
+            return None  # a whole number that is held as a fraction is written otherwise
         return both(uniform(values.low == values.high), negated(either(values.empty, values.nan)))
     return None
 

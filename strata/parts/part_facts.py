@@ -22,6 +22,7 @@ from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, PlaceValues, Sought
+from strata.stats.shapes import Shapes
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
@@ -65,6 +66,7 @@ class Observed:
         `wanted`: the places whose values are collected as well.
         """
         self._members = Gathering(wanted if stats else ())
+        self._shapes = Shapes(relation)
         self._relation = relation
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
@@ -100,6 +102,7 @@ class Observed:
         began = time.thread_time()
         stats = self._union()
         members = tuple(self._members.finish(stats))
+        stats = None if stats is None else self._shapes.beside(stats)
         self.seconds += time.thread_time() - began
         splits = map(Split, self._starts, _told_apart(self._keys[::2]))
         return PartFacts(
@@ -134,6 +137,7 @@ class Observed:
             self._stats.append(collect(rows, self._relation))
             self._counts.append(rows.num_rows)
             self._members.add(rows)
+            self._shapes.add(rows)
             self.seconds += time.thread_time() - began
 
     def _take_ends(self, group: pa.Table) -> None:

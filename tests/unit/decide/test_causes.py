@@ -95,6 +95,32 @@ def test_a_shortened_bound_is_told() -> None:
     assert _reason(col("name") > "aa", _stats("s.6", TEXT, exact)).cause is Cause.OVERLAP
 
 
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"numbers": 10, "integers": 10, "num_low": 1.0, "num_high": 2.0}, Cause.OVERLAP),
+        ({"numbers": 10, "num_low": 1.0, "num_high": 9.0, "num_exact": False}, Cause.LOOSE),
+        ({"strings": 10, "str_low": "1", "str_high": "2"}, Cause.FAILS),
+        ({"strings": 10, "str_low": "1", "str_high": "2", "str_low_exact": False}, Cause.FAILS),
+    ],
+)
+def test_a_kind_of_json_that_does_not_occur_has_no_bound_to_shorten(
+    changes: dict[str, Any], cause: Cause
+) -> None:
+    kinds = COUNTS | {"present": 10, "complete": True, "num_exact": bool(changes.get("numbers"))}
+    exact = dict.fromkeys(("str_low_exact", "str_high_exact"), "strings" in changes)
+    stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds | exact | changes)
+    number = call("cast", path("$.a"), kind="double", ansi="ansi")
+
+    assert _reason(call("greater_than", number, constant(1.5, "double")), stats).cause is cause
+
+
+def test_a_column_without_values_has_no_bound_to_shorten() -> None:
+    value = {"nulls": 10, "low": None, "high": None, "low_exact": False, "high_exact": False}
+    found = _reason(call("is_null", col("name")), _stats("s.6", TEXT, value))
+    assert found.cause is Cause.OVERLAP
+
+
 def test_a_function_without_a_rule_is_named() -> None:
     found = _reason(call("tomorrow", col("n")), FIVE)
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.decide.fields import Rows, StatsArray
-from strata.expr.spec import Bounds, Flags, Shape, uniform
+from strata.expr.shapes import Shape
+from strata.expr.spec import Bounds, Flags, uniform
 from strata.kernels.arrays import Bools
 from strata.stats.bloom import may_hold
 from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, TEXT_FORM

@@ -11,7 +11,6 @@ from strata.expr.spec import NO, Bounds, Flags, Numbers
 
 LOWEST, HIGHEST = INT64
 _SAFE_DIGITS = 18  # 10**18 < 2**63
-_HALF = 0.5 + 1e-6  # half a unit: decimals are rounded HALF_UP
 
 
 def add(a: Bounds, b: Bounds) -> tuple[Bounds, Flags]:
@@ -111,20 +110,3 @@ def truncating(bounds: Bounds, unit: int) -> Bounds:
     quotient = bounds // unit
     nearer_zero: Bounds = quotient + ((bounds < 0) & (quotient * unit != bounds))
     return nearer_zero
-
-
-def decimals_around(source: Numbers, target: SparkType) -> tuple[Numbers, Flags]:
-    """Return narrow decimals that doubles, or the numbers that they stand for, are rounded to.
-
-    Second: where some overflow. A number and its double differ by far less than the margin.
-    """
-    low, high = (np.clip(x, -1e18, 1e18) * 10.0**target.scale for x in (source.low, source.high))
-    low = np.ceil(low - np.abs(low) * 1e-14 - _HALF)
-    high = np.floor(high + np.abs(high) * 1e-14 + _HALF)
-    outside = ((low < target.low) | (high > target.high)) & ~source.empty
-    # Clipped twice: as a double the type's limit may be rounded up.
-    low, high = (
-        np.clip(x, target.low, target.high).astype(np.int64).clip(target.low, target.high)
-        for x in (low, high)
-    )
-    return Numbers(low, high, source.empty), outside

@@ -19,7 +19,6 @@ from strata.expr.spec import (
     Json,
     Members,
     Numbers,
-    Shape,
     Texts,
     Values,
     as_texts,
@@ -67,9 +66,6 @@ class _JsonTexts:
             found = either(found, kind if first == start else NO)
         return either(found, self._numbers(value))
 
-    def shape(self) -> None:
-        """Return nothing: what JSON prints as has no shape."""
-
     def _numbers(self, value: bytes) -> Flags:
         numbers, members = self.values.numbers, self.values.strings.members
         finite = np.isfinite(numbers.low) & np.isfinite(numbers.high)
@@ -101,9 +97,6 @@ class _JsonWhole:
         unclear = either(negated(kinds.strings.empty), negated(kinds.integral))
         unclear = either(unclear, kinds.true if value == 1 else NO)
         return either(unclear, members.may_hold(b"%d" % int(value)))
-
-    def shape(self) -> None:
-        """Return nothing: numbers have no shape."""
 
 
 def whole_members(values: Json, kind: SparkType) -> Members | None:
@@ -138,12 +131,6 @@ def single(values: Values) -> int | float | bytes | None:
     low, high = values.low, values.high
     alone = isinstance(low, pa.Scalar) and isinstance(high, pa.Scalar) and low.is_valid
     return low.as_py() if alone and low.equals(high) else None
-
-
-def shape_of(values: Values) -> Shape | None:
-    """Return what texts are written like; None if nothing is known."""
-    known = isinstance(values, Texts) and values.members is not None
-    return values.members.shape() if known else None  # type: ignore[union-attr]
 
 
 def bare(values: Values) -> Values:

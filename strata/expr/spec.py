@@ -56,22 +56,6 @@ class Members(Protocol):
     def may_hold(self, value: int | float | bytes) -> Flags:
         """Return in which parts a value may occur; it is neither NaN nor -0.0."""
 
-    def shape(self) -> "Shape | None":
-        """Return what all texts of a part are written like; None if that is known nowhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What all texts of a part are written like: `strata.stats.shapes`."""
-
-    whole: Flags  # whole numbers, of [low, high]
-    low: Bounds  # int64
-    high: Bounds
-    number: Flags  # numbers with or without a fraction, of [num_low, num_high]
-    num_low: Bounds  # float64, each rounded to the nearest
-    num_high: Bounds
-    patterns: dict[str, Flags]  # moments that exist, as a pattern reads them
-
 
 @dataclass(frozen=True, slots=True)
 class Bools:

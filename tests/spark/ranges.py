@@ -33,7 +33,8 @@ _TYPES = {
     "wide2": "numeric(30,5)", "day": "date", "day2": "date", "ts": "timestamptz",
     "ts2": "timestamptz", "tn": "timestamp", "tn2": "timestamp", "s": "string", "s2": "string",
     "b": "bool", "b2": "bool", "js": "jsonb",
-    "stamp": "string", **SHAPED, "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
+    "stamp": "string", **SHAPED,
+    "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
     **NESTED,
 }  # fmt: skip
 

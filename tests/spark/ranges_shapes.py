@@ -25,11 +25,10 @@ _PATTERNS = (
     "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%SZ",
     "%Y-%m-%d %H:%M", "%Y/%m/%d %H:%M:%S", "%Y%m%d", "%d.%m.%Y", "%Y-%m-%d %H:%M:%S.%f",
 )  # fmt: skip
-_MOMENTS = (
-    dt.datetime(1, 1, 1), dt.datetime(1582, 10, 3), dt.datetime(1899, 12, 30),
-    dt.datetime(1969, 12, 31, 12), dt.datetime(2024, 2, 28, 20), dt.datetime(2024, 3, 10, 0, 30),
-    dt.datetime(2024, 11, 3, 0, 30), dt.datetime(2024, 1, 4), dt.datetime(9999, 12, 1),
-)  # fmt: skip
+_MOMENTS = tuple(map(dt.datetime.fromisoformat, (
+    "0001-01-01", "1582-10-03", "1899-12-30", "1969-12-31T12:00", "2024-02-28T20:00", "2024-01-04",
+    "2024-03-10T00:30", "2024-11-03T00:30", "9999-12-01",
+)))  # fmt: skip
 
 
 def shaped(rng: random.Random, column: str, count: int) -> list[str]:

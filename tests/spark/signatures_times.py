@@ -83,7 +83,7 @@ def timestamps() -> Iterator[tuple[str, str]]:
 PATTERNS = (
     "yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMMdd", "yyyy/MM/dd HH:mm:ss", "HH:mm", "MM-dd", "dd",
     "yyyy-MM-dd HH:mm:ss.SSS", "mm:ss", "dd.MM.yyyy", "EEE", "yyyy-MM-dd''T''HH:mm:ss.SSSSSS",
-    "yyyy-MM-dd''T''HH:mm:ss''Z''", "yyyy-MM-dd HH:mm",
+    "yyyy-MM-dd''T''HH:mm:ss''Z''", "yyyy-MM-dd HH:mm", "MM.dd.yyyy",
 )  # fmt: skip
 
 

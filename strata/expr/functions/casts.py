@@ -28,6 +28,7 @@ from strata.expr.functions.arithmetic import filled, whole
 from strata.expr.functions.formats import date_text, timestamp_text
 from strata.expr.functions.parse import from_text, text_as
 from strata.expr.functions.points import NotEvaluated, pointwise
+from strata.expr.functions.shapes import decimals_around
 from strata.expr.functions.timestamps import widened
 from strata.expr.functions.variants import from_variant
 from strata.expr.nodes import Call
@@ -130,7 +131,7 @@ def _float_to_int(call: Call, args: Sequence[Spec], a: Numbers, target: SparkTyp
 def _float_to_decimal(call: Call, args: Sequence[Spec], a: Numbers, target: SparkType) -> Spec:
     if target.wide or spark_type(call.args[0].type).single:
         return opened(call, args)
-    values, outside = exact.decimals_around(a, target)
+    values, outside = decimals_around(a, target)
     null, fail = settle(call, outside)
     # NaN and the infinities have no decimal: null in every mode.
     infinite = (np.isinf(a.low) | np.isinf(a.high)) & ~a.empty

@@ -36,8 +36,8 @@ from strata.expr.functions.patterns import (
 )
 from strata.expr.functions.shapes import moments_of, pattern_fits, placed
 from strata.expr.functions.timestamps import widened
-from strata.expr.members import shape_of
 from strata.expr.nodes import Call
+from strata.expr.shapes import shape_of
 from strata.expr.spec import (
     NO,
     YES,

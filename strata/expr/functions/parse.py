@@ -17,10 +17,11 @@ from strata.expr.calendar import DAY_US
 from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
 from strata.expr.functions.formats import cast_text
 from strata.expr.functions.points import NotEvaluated, numbers_of
-from strata.expr.functions.shapes import moments_by_shape, numbers_by_shape
+from strata.expr.functions.shapes import decimals_around, moments_by_shape, numbers_by_shape
 from strata.expr.functions.timestamps import widened
-from strata.expr.members import shape_of, whole_members
+from strata.expr.members import whole_members
 from strata.expr.nodes import Call
+from strata.expr.shapes import shape_of
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
     Bools,
@@ -180,7 +181,7 @@ def _from_numbers(values: Json, target: SparkType) -> tuple[Numbers, Flags]:
             low, high = exact.single(low), exact.single(high)
         return Numbers(low, high, source.empty), np.array([False])
     if target.family == "decimal":
-        return exact.decimals_around(source, target)
+        return decimals_around(source, target)
     low, high = exact.truncated(source.low, target), exact.truncated(source.high, target)
     outside = (source.low < float(target.low)) | (source.high >= float(target.high + 1))
     # "1.5" and "1e3" are no integers to ANSI mode.

@@ -14,12 +14,13 @@ from strata.expr.entry import Outcome, abroad, settle
 from strata.expr.functions.patterns import Pattern, as_chars, parse_pattern, read
 from strata.expr.functions.timestamps import widened
 from strata.expr.nodes import Call
+from strata.expr.shapes import Shape
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
     NO,
+    YES,
     Flags,
     Numbers,
-    Shape,
     Texts,
     both,
     either,
@@ -31,16 +32,17 @@ from strata.kernels.arrays import Bytes
 Letters = tuple[tuple[int, str, str], ...]  # a place in a text, a letter, the sign for it
 
 _DIGITS: Final = 18  # of whole numbers
+_HALF: Final = 0.5 + 1e-6  # half a unit: decimals are rounded HALF_UP
+_INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _SIGNS: Final = {"T": " ", "Z": "_"}
 
 
 def numbers_by_shape(call: Call, shape: Shape) -> Outcome:
     """Return the numbers that texts cast to; elsewhere anything, or a failure."""
     full, target = everything(call.type), spark_type(call.type)
-    if not isinstance(full, Numbers) or target.family not in ("int", "float", "decimal"):
-        return Outcome(full, *settle(call, np.array([True])))
-    if target.name.startswith("interval"):
-        return Outcome(full, *settle(call, np.array([True])))
+    readable = target.family in ("float", "decimal") or target.name in _INTEGERS
+    if not isinstance(full, Numbers) or not readable:
+        return Outcome(full, *settle(call, YES))
     known, read_as, outside = _numbers(shape, target)
     low = np.where(known, read_as.low, full.low)
     high = np.where(known, read_as.high, full.high)
@@ -62,7 +64,7 @@ def _numbers(shape: Shape, target: SparkType) -> tuple[Flags, Numbers, Flags]:
         return shape.number, Numbers(low, high), NO
     if target.wide:
         return shape.whole, *_rescaled(shape, target)
-    around, over = exact.decimals_around(Numbers(shape.num_low, shape.num_high), target)
+    around, over = decimals_around(Numbers(shape.num_low, shape.num_high), target)
     fitting, outside = _rescaled(shape, target)
     found = placed(around, fitting, shape.whole)
     return shape.number, found, np.where(shape.whole, outside, over)
@@ -153,3 +155,20 @@ def pattern_fits(shape: Shape, pattern: Pattern) -> tuple[Flags, str | None]:
         if same is not None and (same.template, same.fields) == (pattern.template, pattern.fields):
             return fits, name
     return NO, None
+
+
+def decimals_around(source: Numbers, target: SparkType) -> tuple[Numbers, Flags]:
+    """Return narrow decimals that doubles, or the numbers that they stand for, are rounded to.
+
+    Second: where some overflow. A number and its double differ by far less than the margin.
+    """
+    low, high = (np.clip(x, -1e18, 1e18) * 10.0**target.scale for x in (source.low, source.high))
+    low = np.ceil(low - np.abs(low) * 1e-14 - _HALF)
+    high = np.floor(high + np.abs(high) * 1e-14 + _HALF)
+    outside = ((low < target.low) | (high > target.high)) & ~source.empty
+    # Clipped twice: as a double the type's limit may be rounded up.
+    low, high = (
+        np.clip(x, target.low, target.high).astype(np.int64).clip(target.low, target.high)
+        for x in (low, high)
+    )
+    return Numbers(low, high, source.empty), outside

@@ -16,6 +16,7 @@ from strata.expr import bounds as exact
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.functions.json import parse_path
+from strata.expr.functions.shapes import decimals_around
 from strata.expr.members import printed, whole_members
 from strata.expr.nodes import Call
 from strata.expr.records import Record
@@ -146,7 +147,7 @@ def _truths(values: Json, kind: SparkType, full: Numbers) -> Numbers:
 
 def _from_numbers(source: Numbers, kind: SparkType) -> tuple[Numbers, Flags]:
     if kind.family == "decimal":
-        return exact.decimals_around(source, kind)
+        return decimals_around(source, kind)
     if kind.family == "float":
         low, high = source.low, source.high
         if kind.single:

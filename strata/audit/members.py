@@ -9,7 +9,7 @@ from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
 from strata.stats.members import Sought, place_named, values_at
-from strata.stats.shapes import TextShape, shape_of
+from strata.stats.shapes import TextShape, texts_shape
 from strata.stats.wire import BITS, OF_VALUES, SETS, SHAPES, place_of
 
 _STORED = "stored values"
@@ -49,7 +49,7 @@ def _lies(
         return
     label = label_of(place.name, place.column.id, relation)
     if name.startswith(SHAPES):
-        texts = None if values is None else shape_of(values.cast(pa.string()))
+        texts = None if values is None else texts_shape(values.cast(pa.string()))
         if values is None or not _is_true(fields, texts):
             yield Lie(place.column.id, label, "shape", _written(fields), str(texts))
     elif name.startswith(SETS):

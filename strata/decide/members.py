@@ -71,12 +71,14 @@ class PlaceMembers:
         whole = _closed(known, low, high)
         number = whole | _closed(known, num_low, num_high)
         return Shape(
-            whole, _chosen(whole, low), _chosen(whole, high),
+            whole,
+            _chosen(whole, low),
+            _chosen(whole, high),
             number,
             np.where(whole, _chosen(whole, low).astype(np.float64), _chosen(number, num_low)),
             np.where(whole, _chosen(whole, high).astype(np.float64), _chosen(number, num_high)),
             self._patterns(known),
-        )  # fmt: skip
+        )
 
     def _patterns(self, known: Bools) -> dict[str, Flags]:
         """Return in which parts a pattern reads every text."""
@@ -150,10 +152,14 @@ class SomeMembers:
             return None
         patterns = {name: uniform(flags[rows]) for name, flags in found.patterns.items()}
         return Shape(
-            uniform(found.whole[rows]), found.low[rows], found.high[rows],
-            uniform(found.number[rows]), found.num_low[rows], found.num_high[rows],
+            uniform(found.whole[rows]),
+            found.low[rows],
+            found.high[rows],
+            uniform(found.number[rows]),
+            found.num_low[rows],
+            found.num_high[rows],
             {name: flags for name, flags in patterns.items() if flags.any()},
-        )  # fmt: skip
+        )
 
 
 def _closed(known: Bools, low: StatsArray, high: StatsArray) -> Bools:

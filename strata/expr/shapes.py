@@ -20,7 +20,7 @@ class Shape:
 
 
 @runtime_checkable
-class Shaped(Protocol):
+class KnowsShape(Protocol):
     """Members of a place whose texts may have a shape."""
 
     def shape(self) -> Shape | None:
@@ -30,4 +30,4 @@ class Shaped(Protocol):
 def shape_of(values: Values) -> Shape | None:
     """Return what texts are written like; None if nothing is known."""
     members = values.members if isinstance(values, Texts) else None
-    return members.shape() if isinstance(members, Shaped) else None
+    return members.shape() if isinstance(members, KnowsShape) else None

@@ -38,7 +38,9 @@ _DATES: Final = ("yyyy{0}MM{0}dd", "dd{0}MM{0}yyyy", "MM{0}dd{0}yyyy")
 _SIGNS: Final = "-/. "
 _CLOCKS: Final = ("HH:mm", "HH:mm:ss", *(f"HH:mm:ss.{'S' * n}" for n in range(1, 7)))
 _WIDTHS: Final = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 1}
-_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int16)
+
+Small = np.ndarray[Any, np.dtype[np.int16]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def _hull(a: Any, b: Any) -> Any:
 NONE: Final = TextShape()
 
 
-def shape_of(texts: pa.Array) -> TextShape | None:
+def texts_shape(texts: pa.Array) -> TextShape | None:
     """Return what texts are written like; None if there are none. Nulls count as absent.
 
     Twin: `tests.twins.shapes`, text by text.
@@ -90,8 +92,13 @@ def _looked_at(texts: pa.Array) -> TextShape:
         return NONE
     data = np.frombuffer(texts.buffers()[2], np.uint8)[ends[0] : ends[-1]]
     whole, number = _numbers(texts, data, ends - ends[0], longest)
-    patterns = _patterns(data.reshape(-1, longest)) if shortest == longest else frozenset[str]()
+    patterns = _patterns(_upright(data, longest)) if shortest == longest else frozenset[str]()
     return TextShape(whole, number, patterns)
+
+
+def _upright(data: Bytes, width: int) -> Bytes:
+    """Return texts of one width as a matrix of bytes, one text a column."""
+    return np.ascontiguousarray(data.reshape(-1, width).T)
 
 
 def _is_digit(data: Bytes) -> Bools:
@@ -131,8 +138,8 @@ def _ends(values: pa.Array, minus: Bools) -> tuple[Any, Any]:
 
 
 def _patterns(chars: Bytes) -> frozenset[str]:
-    """Return the patterns that read each text, a row of bytes, as a moment that exists."""
-    template = chars[0].copy()
+    """Return the patterns that read each text, a column of bytes, as a moment that exists."""
+    template = chars[:, 0].copy()
     digit = _is_digit(template)
     template[digit] = ord("0")
     known = _known_patterns().get(template.tobytes(), ())
@@ -143,17 +150,21 @@ def _patterns(chars: Bytes) -> frozenset[str]:
 
 def _alike(chars: Bytes, digit: Bools) -> bool:
     """Return whether all texts have digits, and the same other signs, in the same places."""
-    digits, same = _is_digit(chars).all(axis=0), (chars == chars[0]).all(axis=0)
-    return bool(np.where(digit, digits, same).all())
+    return all(
+        bool((_is_digit(row) if is_digit else row == row[0]).all())
+        for row, is_digit in zip(chars, digit, strict=True)
+    )
 
 
 def _exist(chars: Bytes, fields: dict[str, int]) -> bool:
     """Return whether all texts are days of the years 1 to 9999, and times of a day."""
+    digits = chars - np.uint8(48)
 
-    def number(field: str) -> Ints:
-        start, value = fields[field], np.zeros(len(chars), np.int64)
-        for place in range(start, start + _WIDTHS[field]):
-            value = value * 10 + (chars[:, place] - np.uint8(48))
+    def number(field: str) -> Small:
+        start = fields[field]
+        value: Small = digits[start].astype(np.int16)
+        for place in range(start + 1, start + _WIDTHS[field]):
+            value = value * np.int16(10) + digits[place]
         return value
 
     year, month, day = number("y"), number("M"), number("d")
@@ -218,7 +229,7 @@ class Shapes:
     def _add(self, name: str, values: Values) -> None:
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
-            one = shape_of(texts_of(chunk) if is_coded(chunk.type) else chunk)
+            one = texts_shape(texts_of(chunk) if is_coded(chunk.type) else chunk)
             before = self._found.get(name)
             if one is not None:
                 self._found[name] = one if before is None else before.joined(one)
@@ -238,9 +249,13 @@ def _stored(shape: TextShape) -> dict[str, Any]:
     num_low, num_high = (shape.number if shape.whole is None else None) or (None, None)
     patterns = sorted(shape.patterns) or None
     return {
-        "form": TEXT_FORM, "low": low, "high": high,
-        "num_low": num_low, "num_high": num_high, "patterns": patterns,
-    }  # fmt: skip
+        "form": TEXT_FORM,
+        "low": low,
+        "high": high,
+        "num_low": num_low,
+        "num_high": num_high,
+        "patterns": patterns,
+    }
 
 
 def _text_places(relation: Relation) -> Iterator[tuple[int, tuple[Place, ...]]]:

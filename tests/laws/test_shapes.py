@@ -9,7 +9,7 @@ from strata.format.columns import updates_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect
-from strata.stats.shapes import Shapes, known_patterns, shape_of
+from strata.stats.shapes import Shapes, known_patterns, texts_shape
 from strata.stats.wire import shape_name
 from tests.twins.shapes import shape_of_each
 
@@ -35,13 +35,13 @@ WITH_POISON = st.tuples(TEXTS, st.lists(st.sampled_from(ODD), max_size=1)).map(
 
 @given(texts=TEXTS | WITH_POISON)
 def test_all_at_once_is_as_text_by_text(texts: list[str | None]) -> None:
-    assert shape_of(pa.array(texts, pa.string())) == shape_of_each(texts)
+    assert texts_shape(pa.array(texts, pa.string())) == shape_of_each(texts)
 
 
 @given(texts=st.lists(st.sampled_from(ODD), min_size=1, max_size=2))
 def test_odd_texts_are_read_as_one_by_one(texts: list[str]) -> None:
     sliced = pa.array(["left out", *texts, "also"], pa.string()).slice(1, len(texts))
-    assert shape_of(sliced) == shape_of_each(texts)
+    assert texts_shape(sliced) == shape_of_each(texts)
 
 
 @given(pieces=st.lists(TEXTS, min_size=1, max_size=4))
@@ -73,6 +73,6 @@ def test_each_pattern_is_found(pattern: str) -> None:
         text = text.replace(field, value)
     text = text.replace("mm", "59").replace("ss", "58").replace("S", "7")
 
-    found = shape_of(pa.array([text]))
+    found = texts_shape(pa.array([text]))
     assert found is not None
     assert pattern in found.patterns

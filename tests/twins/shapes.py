@@ -1,4 +1,4 @@
-"""What texts are written like, read one by one: the twin of `strata.stats.shapes.shape_of`."""
+"""What texts are written like, read one by one: the twin of `strata.stats.shapes.texts_shape`."""
 
 import datetime as dt
 import re

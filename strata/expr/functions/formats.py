@@ -34,7 +34,7 @@ from strata.expr.functions.patterns import (
     same_frame,
     shown,
 )
-from strata.expr.functions.shapes import moments_of, pattern_fits, placed
+from strata.expr.functions.shapes import in_parts, moments_of, pattern_fits
 from strata.expr.functions.timestamps import widened
 from strata.expr.nodes import Call
 from strata.expr.shapes import shape_of
@@ -152,7 +152,7 @@ def parsed_text(call: Call, args: Sequence[Spec]) -> Outcome | None:
     assert isinstance(full, Numbers)
     moments = full if found is None else found[0]
     if name is not None:
-        moments = placed(moments, moments_of(values, name, local=local), fits)
+        moments = in_parts(moments, moments_of(values, name, local=local), fits)
     return Outcome(moments, null, fail)
 
 

@@ -66,7 +66,7 @@ def _numbers(shape: Shape, target: SparkType) -> tuple[Flags, Numbers, Flags]:
         return shape.whole, *_rescaled(shape, target)
     around, over = decimals_around(Numbers(shape.num_low, shape.num_high), target)
     fitting, outside = _rescaled(shape, target)
-    found = placed(around, fitting, shape.whole)
+    found = in_parts(around, fitting, shape.whole)
     return shape.number, found, np.where(shape.whole, outside, over)
 
 
@@ -90,7 +90,7 @@ def moments_by_shape(
             continue
         local = call.type == "timestamp" and not zoned and abroad(call)
         found, sure = (
-            placed(found, moments_of(values, pattern, local=local), fits),
+            in_parts(found, moments_of(values, pattern, local=local), fits),
             either(sure, fits),
         )
     return found, sure
@@ -101,7 +101,7 @@ def _is_cast(pattern: str) -> bool:
     return pattern.startswith("yyyy-MM-dd")
 
 
-def placed(old: Numbers, new: Numbers, where: Flags) -> Numbers:
+def in_parts(old: Numbers, new: Numbers, where: Flags) -> Numbers:
     """Return the new numbers in some parts, the old ones elsewhere."""
     return Numbers(
         np.where(where, new.low, old.low),

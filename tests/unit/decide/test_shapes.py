@@ -118,14 +118,26 @@ def test_local_times_are_somewhere_around_in_another_zone() -> None:
     ],
 )
 def test_moments_by_a_pattern(texts: list[str], pattern: str, keep: bool) -> None:
-    read = call("get_timestamp", NAME, constant(pattern, "string"), kind="timestamp", ansi="ansi",
-                zone="UTC")  # fmt: skip
+    read = call(
+        "get_timestamp",
+        NAME,
+        constant(pattern, "string"),
+        kind="timestamp",
+        ansi="ansi",
+        zone="UTC",
+    )
     assert kept(above(read, NOON, "timestamp"), stats_of(texts)) == keep
 
 
 def test_a_pattern_whose_order_says_nothing_cannot_fail_either() -> None:
-    read = call("get_timestamp", NAME, constant("dd/MM/yyyy", "string"), kind="timestamp",
-                ansi="ansi", zone="UTC")  # fmt: skip
+    read = call(
+        "get_timestamp",
+        NAME,
+        constant("dd/MM/yyyy", "string"),
+        kind="timestamp",
+        ansi="ansi",
+        zone="UTC",
+    )
 
     assert not kept(call("is_null", read), stats_of(["01/03/2024", "31/12/2023"]))
     assert kept(call("is_null", read), stats_of(["01/03/2024", "32/12/2023"]))

@@ -23,9 +23,13 @@ from tests.support.stored import append, memory_stores
 
 PARTS = 3
 COLUMNS = {
-    "id": "int64", "price": "string", "day": "string", "word": "string",
-    "inner": "record<code: string>", "tags": "list<string>",
-}  # fmt: skip
+    "id": "int64",
+    "price": "string",
+    "day": "string",
+    "word": "string",
+    "inner": "record<code: string>",
+    "tags": "list<string>",
+}
 SHAPES = {"s.shape.2", "s.shape.3", "s.shape.5/code", "s.shape.6/[]"}
 
 

@@ -86,3 +86,17 @@ def test_a_report_counts_the_files_of_its_step_and_none_where_none_are_named(
     ]
 
     assert found == [0, 0, 2]
+
+
+def test_an_interval_without_a_file_is_an_empty_batch_unless_files_are_expected(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    (tmp_path / "in").mkdir()
+
+    report = world.ingest(lower=0, upper=10)
+
+    assert (report["updates"], report["files"], world.state.upper) == (0, 0, 10)
+    with pytest.raises(InvalidRequest, match="no file"):
+        world.ingest(lower=10, upper=20, empty=False)
+    assert world.state.upper == 10

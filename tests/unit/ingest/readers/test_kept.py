@@ -8,6 +8,7 @@ from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.kept import keep_row, read_kept
 from strata.ingest.readers.messages import guess_messages
 from strata.ingest.readers.objects import read_lines
+from strata.ingest.readers.rejects import Reject, details
 
 
 def loaded(text: bytes) -> SourceFile:
@@ -41,3 +42,9 @@ def test_the_columns_of_a_message_are_those_of_its_row(envelope: str, line: byte
 
     assert list(types) == ["id"]
     assert rows == 1
+
+
+def test_a_message_shows_the_first_200_characters_of_a_value() -> None:
+    shown = [details(Reject("x", 1, "a", "y" * n, "bad", ""))["value"] for n in (3, 200, 201)]
+
+    assert shown == ["yyy", "y" * 200, "y" * 200 + "…"]

@@ -102,4 +102,13 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "if (known := self._constants.get(id(expr))) is not None and trace is None: return known",
         "pass",
     ): f"{_SPEED}: a constant is evaluated for every chunk of parts",
+    (
+        "strata.ingest.twin.exact", "as_numeric",
+        "number.digits and (-number.exponent > scale or number.size > precision - scale)",
+        "-number.exponent > scale or number.size > precision - scale",
+    ): "zero has no digits and no exponent, and no type has more places than digits",
+    (
+        "strata.ingest.verify", "_chosen", "drawn % 2 ** 64 * FRACTION < how.share",
+        "drawn % 2 ** 64 * FRACTION <= how.share",
+    ): "they differ where a hash is the share to its last bit, which one in 2**53 is",
 }  # fmt: skip

@@ -150,7 +150,9 @@ def read_text(file: SourceFile) -> bytes:
 def _is_wide(start: bytes) -> bool:
     """Return whether the first four bytes are letters of two or four bytes each, without a mark."""
     nul = [byte == 0 for byte in start]
-    return nul in ([False, True] * 2, [True, False] * 2, [False, True, True, True])
+    two = ([False, True] * 2, [True, False] * 2)
+    four = ([False, True, True, True], [True, True, True, False])
+    return nul in (*two, *four)
 
 
 def is_packed(file: SourceFile) -> bool:

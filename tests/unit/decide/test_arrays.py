@@ -51,6 +51,13 @@ def test_lengths_add_up() -> None:
     united = call("size", call("array_union", column, column, kind=LIST), kind="integer")
     assert kept(equal(united, 0), NUMBERS, [[1]], [[], [1]]) == [False, True]
     assert kept(equal(united, 1), NUMBERS, [[1], [2]]) == [True]
+    for lists in (
+        (call("create_array", number(1), kind=LIST), column),
+        (column, call("create_array", number(1), kind=LIST)),
+    ):  # one of both has an element
+        united = call("size", call("array_union", *lists, kind=LIST), kind="integer")
+        assert kept(equal(united, 0), NUMBERS, [[], [2]]) == [False]
+        assert kept(equal(united, 1), NUMBERS, [[], [2]]) == [True]
 
 
 def test_common_elements_are_no_more_than_either_list_has() -> None:

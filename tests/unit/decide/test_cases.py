@@ -13,6 +13,8 @@ import pytest
 
 from strata.decide.cases import CASES, TOGETHER, CasePlace, case_groups, printed_only
 from strata.decide.decision import decide
+from strata.decide.members import PlaceMembers
+from strata.decide.reasons import reasons
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.format.encodings import arrow_type
@@ -41,8 +43,8 @@ def call(function: str, *args: Expr, kind: str = "boolean") -> Expr:
 AT_K = call("get_json_object", DOC, text("$.k"), kind="string")
 
 
-def kept(expr: Expr, column: Column, values: Sequence[Any]) -> bool:
-    """Return whether a part of these values in a column is kept, with sets of all places."""
+def stats_of(column: Column, values: Sequence[Any]) -> pa.Table:
+    """Return the statistics of a part of these values in a column, with sets of all places."""
     declared = RELATION.by_id[column.id]
     rows = pa.table({str(column.id): pa.array(values, arrow_type(declared.type))})
     stats = collect(rows, RELATION)
@@ -51,7 +53,12 @@ def kept(expr: Expr, column: Column, values: Sequence[Any]) -> bool:
         assert at is not None
         one = pa.array([{"form": place.form, "values": at.to_pylist()}], SET)
         stats = stats.append_column(set_name(place.name), one)
-    return bool(decide(Filter(expr, "", 0, 0), concat([stats], [1]), RELATION).keep[0])
+    return concat([stats], [1])
+
+
+def kept(expr: Expr, column: Column, values: Sequence[Any]) -> bool:
+    """Return whether such a part is kept."""
+    return bool(decide(Filter(expr, "", 0, 0), stats_of(column, values), RELATION).keep[0])
 
 
 @pytest.mark.parametrize(
@@ -134,3 +141,18 @@ def test_parts_are_judged_together_up_to_so_many_cases() -> None:
     assert np.concatenate(groups).tolist() == parts.tolist()
     assert [64 * len(group) <= CASES for group in groups] == [True] * len(groups)
     assert len(groups) == 3
+
+
+def test_a_part_that_its_values_skip_names_the_conjunct_that_none_of_them_satisfies() -> None:
+    pattern = call("like", AT_K, text("%b%"))
+    documents = ['{"k":"acc"}', '{"k":"xyz"}']
+    for expr in (pattern, call("and", call("is_not_null", DOC), pattern)):
+        [reason] = reasons(Filter(expr, "", 0, 0), stats_of(DOC, documents), RELATION, [0])
+
+        assert not reason.keep
+        assert "LIKE" in reason.expression.upper()
+        assert reason.text.endswith("is never true for the values that occur (sets of doc.k)")
+
+
+def test_a_place_without_sets_lists_no_values() -> None:
+    assert PlaceMembers(None, None, "text", 3, hopeful=False).listed() is None

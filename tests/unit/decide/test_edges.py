@@ -10,7 +10,7 @@ import pytest
 
 from strata.decide import blooms
 from strata.decide.blooms import _together, bloom_names
-from strata.decide.descent import PageStats, _Down
+from strata.decide.descent import PageStats, Piece, WholePages, _Down, descend
 from strata.decide.explain import explain_filter
 from strata.decide.fields import StatsArray, seen, seen_part
 from strata.decide.members import is_bloom
@@ -23,7 +23,10 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats.wire import BLOOM, BLOOMS
 from strata.store.open import Stores
-from tests.unit.decide.test_plan import greater, load, stores
+from tests.support.paged import cut
+from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
+from tests.unit.decide.test_plan import RELATION, greater, load, stores
 
 __all__ = ["stores"]  # a fixture
 
@@ -165,3 +168,19 @@ def test_a_part_whose_row_groups_are_not_known_has_none_to_bound() -> None:
 
     assert found is not None
     assert (found.parts.tolist(), found.owner.tolist()) == ([1], [0, 0])
+
+
+def test_pages_of_one_run_are_passed_by_as_they_are_unless_all_are_to_be_opened() -> None:
+    stores = memory_stores()
+    create(stores, RELATION, part_bytes=256)
+    rows = table(RELATION, [(n, f"s{n}", 0, 1) for n in range(500)])
+    with cut(2, 2):
+        [batch] = append(stores, "shard", 0, 1, [rows]).batches
+    [step] = descend(stores, load(stores), None)
+
+    passed = [some for some in step.narrowed() if isinstance(some, WholePages)]
+    opened = [some for some in step.narrowed(open_all=True) if isinstance(some, Piece)]
+
+    assert batch.parts > 4
+    assert sum(some.parts for some in passed) == batch.parts
+    assert sum(len(some.rows) for some in opened) == batch.parts

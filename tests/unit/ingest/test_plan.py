@@ -1,15 +1,19 @@
 """Intervals are cut into steps that meet, files into groups that keep their order."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
+from strata.ingest.commit import preview_of
 from strata.ingest.land.files import SourceFile
 from strata.ingest.plan import TASK_FILES, grouped_files, steps_of
+from strata.ingest.task import Step, Work
 from strata.model.time import format_time, parse_time
+from tests.unit.ingest.test_engine import World
 
 
 def bounds(lower: str, upper: str, every: str | None) -> list[str]:
@@ -68,3 +72,31 @@ def test_a_task_reads_no_more_than_so_many_files_however_small() -> None:
     groups = grouped_files(files, 64 << 20)
 
     assert [len(group) for group in groups] == [TASK_FILES] * 3
+
+
+def test_a_report_counts_the_files_of_its_step_and_none_where_none_are_named(
+    tmp_path: Path,
+) -> None:
+    state = World(tmp_path).state
+    file = SourceFile("/x", "x", 1)
+
+    found = [
+        preview_of(state, Work(step, step), []).counts.files
+        for step in (Step(0, 1, "t"), Step(0, 1, "t", ()), Step(0, 1, "t", (file, file)))
+    ]
+
+    assert found == [0, 0, 2]
+
+
+def test_an_interval_without_a_file_is_an_empty_batch_unless_files_are_expected(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    (tmp_path / "in").mkdir()
+
+    report = world.ingest(lower=0, upper=10)
+
+    assert (report["updates"], report["files"], world.state.upper) == (0, 0, 10)
+    with pytest.raises(InvalidRequest, match="no file"):
+        world.ingest(lower=10, upper=20, empty=False)
+    assert world.state.upper == 10

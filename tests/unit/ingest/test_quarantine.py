@@ -7,8 +7,9 @@ import pytest
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.ingest import commit, retry
-from strata.ingest.quarantine import catch_up, rejected, rejected_shard
+from strata.ingest.quarantine import catch_up, rejected, rejected_shard, release
 from strata.ingest.retry import retry_rejected
+from strata.machine.machine import Machine
 from strata.maintain.schema import change_schema
 from strata.model.types import ColumnType, Kind
 from strata.state.schema import WidenColumn
@@ -128,3 +129,22 @@ def test_contradictions_can_be_tried_again(tmp_path: Path) -> None:
     assert (report.rows, report.taken) == (2, 1)
     assert report.reason == "deleted, and the key is not there"
     assert table_at(world, world.state.upper - 1) == {2: ("late", None)}
+
+
+def test_an_append_that_is_refused_for_another_reason_is_not_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who was overtaken tries again; else rejected rows would vanish without a word."""
+    tries: list[str] = []
+
+    def refuse(self: Machine, name: str, **_: Any) -> Any:
+        tries.append(name)
+        raise InvalidRequest("no")
+
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    [found] = rejected(world.stores, "s")
+    monkeypatch.setattr(Machine, "append", refuse)
+
+    with pytest.raises(InvalidRequest, match="no"):
+        release(world.stores, "s", "t", found.rows)
+    assert tries == [rejected_shard("s")]

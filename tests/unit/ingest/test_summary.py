@@ -53,3 +53,13 @@ def test_a_table_has_a_line_for_each_shard() -> None:
 
     assert [text.split()[0] for text in lines] == ["shard", "s", "longer"]
     assert len({len(text) for text in lines}) == 1
+
+
+def test_a_table_names_its_columns() -> None:
+    header, row = table([summary_of("s", [NEW], 1.0)]).splitlines()
+
+    assert header.split() == [
+        "shard", "batches", "already_committed", "files", "updates", "rejected", "parts", "bytes",
+        "seconds",
+    ]  # fmt: skip
+    assert row.split() == ["s", "1", "0", "4", "7", "1", "2", "900", "1.0"]

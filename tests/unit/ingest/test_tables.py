@@ -10,6 +10,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.quarantine import rejected
+from strata.ingest.steps import interval_token
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport
 from strata.ingest.write import write as write_rows
@@ -41,6 +42,7 @@ def test_tables_become_one_batch_once(tmp_path: Path) -> None:
 
     assert world.rows() == {(1, "a", 5): 1, (2, "b", 5): 1, (3, None, 5): 1}
     assert (report.updates, report.already_committed, again.already_committed) == (3, False, True)
+    assert report.token == interval_token("s", 5, 9)
     assert len(world.state.batches[-1].runs) == 2
     with pytest.raises(InvalidRequest, match="already written"):
         write(world, Rows(6, 12), first)

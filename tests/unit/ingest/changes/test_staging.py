@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strata.errors import Corrupt
 from strata.format.columns import child
 from strata.ingest.changes import staging
+from strata.ingest.changes.lookup import rows_of_slice
 from strata.ingest.changes.staging import _chunks, slices_of, stage, staged_rows
 from strata.ingest.plan import whole_task
 from strata.ingest.readers.change import AT, KEY, changes_schema, combined, key_bytes, key_ids
@@ -123,3 +124,20 @@ def test_sorted_changes_stay_as_they_are_and_ties_go_by_place(world: World) -> N
     assert combined([rows], relation).equals(rows)
     for order in ([1, 0, 2, 3], [0, 1, 3, 2]):
         assert combined([rows.take(pa.array(order))], relation).equals(rows)
+
+
+def test_a_slice_has_its_lower_key_and_not_its_upper_one(world: World) -> None:
+    for ids in ([1, 2, 3], [4, 5]):
+        text = "".join(f"{n}\n" for n in ids)
+        world.ingest(world.put(f"{ids[0]}.csv", f"id\n{text}"))
+    state = world.state
+    keys = changes_of(state.relation, [2, 4], 0)[KEY].to_pylist()
+
+    def found(piece: Slice) -> list[int]:
+        rows = rows_of_slice(world.stores, state, piece).rows
+        return list(rows.column(0).to_pylist())
+
+    assert found(Slice(keys[0], keys[1])) == [2, 3]
+    assert found(Slice(keys[0], None)) == [2, 3, 4, 5]
+    assert found(Slice(b"", keys[0])) == [1]
+    assert found(Slice()) == [1, 2, 3, 4, 5]

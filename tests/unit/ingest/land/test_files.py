@@ -14,6 +14,7 @@ from strata.ingest.land.files import (
     files_by_time,
     fingerprint,
     read_bytes,
+    read_text,
 )
 from strata.ingest.land.path_time import path_time
 from strata.ingest.land.source_file import Dialect
@@ -192,3 +193,21 @@ def test_suffixes_are_those_of_paths() -> None:
 
         assert SourceFile(path, "", 1).suffixes == expected
     assert SourceFile("s3://bucket/x.csv.GZ?endpoint=a.b", "", 1).suffix == ".gz"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_wide_letters_are_refused_with_and_without_a_mark(
+    encoding: str, mark: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(f"{mark}id,name\n1,a\n".encode(encoding))
+
+    with pytest.raises(InvalidRequest, match="the file is not UTF-8"):
+        read_text(SourceFile(str(path), "x.csv", path.stat().st_size))
+
+
+def test_bytes_that_are_zero_are_no_wide_letters(tmp_path: Path) -> None:
+    for text in (b"\0\0\0\0", b"id\0\0", b"\0\0id", b"i", b""):
+        (tmp_path / "x.csv").write_bytes(text)
+        assert read_text(SourceFile(str(tmp_path / "x.csv"), "x.csv", len(text))) == text

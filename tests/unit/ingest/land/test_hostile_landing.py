@@ -11,6 +11,7 @@ import pytest
 from strata.errors import InvalidRequest
 from strata.ingest.land import folder
 from strata.ingest.land.files import check_unchanged, files_at, files_by_time, read_bytes
+from strata.ingest.land.landing import landing
 from strata.model.settings import IngestSettings
 from tests.unit.ingest.test_engine import DAY, World
 
@@ -241,3 +242,22 @@ def test_long_and_foreign_names_are_taken_in(world: World) -> None:
     world.ingest(lower=0, upper=DAY)
 
     assert {row[0] for row in world.rows()} == {1, 10, 11, 12}
+
+
+def test_a_name_that_python_calls_unprintable_is_a_name_all_the_same() -> None:
+    for name in ("a\u00a0b.csv", "a\u200bb.csv", "a\u2028b.csv", "é.csv"):
+        folder.check_file_name(name)
+    for name in ("a\nb.csv", "a\x9fb.csv", "a\x7f.csv", "a\udcff.csv"):
+        with pytest.raises(InvalidRequest, match="cannot be shown"):
+            folder.check_file_name(name)
+
+
+def test_a_link_that_leads_out_is_refused_unless_somebody_allows_it(
+    world: World, secret: Path
+) -> None:
+    link_file(world, secret)
+    place, path = landing(str(world.root), "in/")
+    with pytest.raises(InvalidRequest, match="leads out"):
+        list(place.below(path) or ())
+    place, path = landing(str(world.root), "in/", follow_links=True)
+    assert len(list(place.below(path) or ())) == 2

@@ -8,6 +8,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
+from strata.ingest.readers.formats import parquet as module
 from strata.ingest.readers.formats.parquet import read_parquet
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
 from strata.model.types import parse_type
@@ -44,3 +45,14 @@ def test_a_file_of_the_wrong_shape_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
         list(read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"]))
     assert error.value.details["file"] == "y.parquet"
+
+
+def test_a_file_of_the_wrong_shape_is_refused_before_its_rows_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its columns may be of any size, and nobody wants them."""
+    monkeypatch.delattr(module, "spread")
+    file = put(tmp_path, pa.table({"a": [1], "b": ["x" * 1000]}))
+
+    with pytest.raises(InvalidRequest, match="does not declare"):
+        list(read_parquet(file, ["a"]))

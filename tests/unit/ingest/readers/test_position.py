@@ -5,11 +5,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
+from strata.ingest.readers.position import UNKNOWN, Places, legs_of
 from tests.unit.ingest.changes.test_tasks import put, run, table_at, world_of
 from tests.unit.ingest.test_engine import DAY
 
@@ -243,3 +245,36 @@ def test_any_delivery_of_a_stream_counts_as_one(seed: int) -> None:
 
         assert table_at(again, day * DAY - 1) == table_at(once, DAY - 1)
         assert not any(report.counts.contradictions for report in reports)
+
+
+@pytest.mark.parametrize(
+    ("marks", "commits", "whole"),
+    [
+        ([0, 0, 0], [0, 0, 0], False),
+        ([0, 0, 1], [0, 0, 0], True),  # one event ends the snapshot, not each
+        ([1, 0, 0], [0, 0, 0], True),
+        ([0, 0, 0], [0, 0, 20], True),  # the stream goes on: the snapshot has ended before
+    ],
+)
+def test_a_snapshot_is_whole_with_its_last_event_or_the_stream_behind_it(
+    marks: list[int], commits: list[int], whole: bool
+) -> None:
+    streamed = np.array(commits) > 0
+    places = Places(
+        np.array(commits, np.int64),
+        np.where(streamed, 25, 0),
+        np.where(streamed, 0, 10),
+        np.array(marks, np.bool_),
+    )
+
+    [leg] = legs_of(places, np.array([7, 9, 8]), 100)
+
+    assert (leg.at, leg.time, leg.snapshot, leg.whole, leg.latest) == (100, 7, 10, whole, 9)
+    assert (leg.commit, leg.lsn) == ((20, 25) if streamed.any() else (0, 0))
+
+
+def test_events_without_a_place_have_no_leg() -> None:
+    unknown = np.array([UNKNOWN] * 2)
+    places = Places(unknown, unknown, np.zeros(2, np.int64), np.zeros(2, np.bool_))
+
+    assert legs_of(places, np.array([1, 2]), 0) == []

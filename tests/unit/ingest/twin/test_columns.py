@@ -46,6 +46,8 @@ EMPTY = bytes(5)
         ("uuid", b"a" * 16, pa.uuid(), "61616161-6161-6161-6161-616161616161"),
         ("bytes", b"\xff", pa.binary(), b"\xff"),
         ("string", "x", pa.string(), "x"),
+        ("string", "x", pa.dictionary(pa.int8(), pa.string()), "x"),
+        ("int16", 5, pa.dictionary(pa.int8(), pa.int64()), 5),
         (
             "jsonb",
             {"b": 1, "a": [None]},

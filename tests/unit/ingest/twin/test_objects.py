@@ -233,6 +233,9 @@ def test_what_nobody_has_written_down_is_undecided() -> None:
         from_connect(
             "x", {"type": "struct", "name": "io.debezium.data.geometry.Point"}, parse_type("string")
         )
+    for lists in ("[[1],2]", "[2,[1]]", "[[1],[2]]"):
+        with pytest.raises(Undecided, match="lists inside of lists"):
+            from_connect(of(lists), None, parse_type("array<int32>"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from strata.ingest.readers.json_table import has_digits, read_table
 from strata.ingest.values.cast import from_arrow, from_objects, from_text
 from strata.ingest.values.exact_json import NumberText
-from strata.ingest.values.numbers import exact_decimal
+from strata.ingest.values.numbers import exact_decimal, has_byte
 from strata.model.types import parse_type
 
 EXACT = Context(prec=2000, Emax=10**6, Emin=-(10**6))
@@ -214,3 +214,14 @@ def test_roles_beyond_their_numbers_take_only_their_row_down() -> None:
     cast = from_text(pa.array([f"{10**30}=ar/1", "1=ar/2"]), parse_type("aclitem"))
 
     assert cast.bad.tolist() == [0]
+
+
+def test_a_column_without_rows_may_have_no_edges() -> None:
+    """Arrow allows an empty buffer there, and other writers make use of it."""
+    nothing = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
+
+    assert len(nothing) == 0
+    assert not has_byte(nothing, b"x")
+    assert has_byte(pa.array(["ax", "b"]), b"x")
+    assert not has_byte(pa.array(["ax", "b"])[1:], b"x")
+    assert not has_byte(pa.array(["", None]), b"x")

@@ -21,6 +21,7 @@ from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.stats import STATS_VERSION
+from strata.stats.protected import keep_pattern
 from strata.stats.wire import parse_name
 
 _EXACT: Final[Mapping[str, tuple[str, ...]]] = {  # flags of exactness, by the kind of JSON
@@ -216,8 +217,10 @@ def _missing(
         return Cause.NOT_COLLECTED, f"collect them: {backfill}"
     if known.version < STATS_VERSION:
         return Cause.OUTDATED, f"collect them again: {backfill}"
+    pattern = keep_pattern(names[-1], known.relation)
     return Cause.TRIMMED, (
-        f"add {name} to stats.keep of {known.shard}, or raise stats.budget_bytes, then {backfill}"
+        f"add {pattern} to stats.keep of {known.shard}, or raise stats.budget_bytes, then "
+        f"{backfill}"
     )
 
 

@@ -306,6 +306,7 @@ class _Work:
             asked.wanted,
             not asked.bounds,
             keys.part_prefix(state.name, state.generation),
+            state.spec.stats.keep,
         )
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:

@@ -38,6 +38,7 @@ class CollectTask:
     wanted: tuple[Sought, ...] = ()  # places whose values are collected
     members_only: bool = False  # the part has its other statistics
     prefix: str = ""  # of new parts' keys: bloom filters lie beside them
+    keep: tuple[str, ...] = ()  # patterns of paths that come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def collect_part(task: CollectTask) -> Collected:
     shapes = Shapes(source.relation)
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
-            pieces.append(collect(batch, source.relation))
+            pieces.append(collect(batch, source.relation, task.keep))
             counts.append(batch.num_rows)
             members.add(batch)
             shapes.add(batch)

@@ -60,14 +60,15 @@ class Observed:
         *,
         stats: bool,
         wanted: Sequence[Sought] = (),
+        keep: Sequence[str] = (),
     ) -> None:
         """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any.
 
-        `wanted`: the places whose values are collected as well.
+        `wanted`: the places whose values are collected as well. `keep`: as of `collect`.
         """
         self._members = Gathering(wanted if stats else ())
         self._shapes = Shapes(relation)
-        self._relation = relation
+        self._relation, self._keep = relation, keep
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
         self._waiting: list[pa.Table] = []
@@ -134,7 +135,7 @@ class Observed:
         self._digest = (self._digest + content_digest(rows, self._relation)) % 2**64
         if self._wants_stats:
             began = time.thread_time()
-            self._stats.append(collect(rows, self._relation))
+            self._stats.append(collect(rows, self._relation, self._keep))
             self._counts.append(rows.num_rows)
             self._members.add(rows)
             self._shapes.add(rows)

@@ -11,8 +11,10 @@ import pytest
 from strata.decide.causes import _SAFE, Cause
 from strata.decide.reasons import Reason, reasons
 from strata.expr.filter import Filter
+from strata.expr.functions.json import parse_path
 from strata.expr.registry import REGISTRY
 from strata.stats import STATS_VERSION
+from strata.stats.protected import kept_names
 from strata.stats.wire import JSON_PATH, path_name
 from tests.spec.language import RELATION, E, call, col, constant, path
 
@@ -76,6 +78,20 @@ def test_a_missing_statistic_names_the_command(
 
     assert found.cause is cause
     assert help in found.help
+
+
+@pytest.mark.parametrize("text", ["$.a", "$.a.b", "$['a b']"])
+def test_what_is_to_be_kept_is_named_so_that_it_is_kept(text: str) -> None:
+    """The name of a JSON column alone keeps none of its paths."""
+    root = _stats(path_name(8, ()), JSON_PATH, COUNTS | {"present": 10, "maps": 10})
+    number = call("cast", path(text), kind="double", ansi="ansi")
+    found = _reason(call("greater_than", number, constant(1.5, "double")), root)
+
+    assert found.cause is Cause.TRIMMED
+    pattern = found.help.removeprefix("add ").partition(" to stats.keep")[0]
+    steps = parse_path(text)
+    assert steps is not None
+    assert path_name(8, steps) in kept_names([path_name(8, steps)], RELATION, [pattern])
 
 
 def test_overlap_promises_no_cure_that_nobody_has_measured() -> None:

@@ -37,6 +37,7 @@ from strata.model.settings import SparkSettings, StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.stats import collect, concat
 from strata.stats.members import Gathering, member_columns, wanted_places
+from strata.stats.shapes import Shapes
 from strata.stats.wire import JSON_PATH
 from strata.store.keys import bloom_key_of, content_hash, part_prefix
 from strata.store.open import open_stores
@@ -110,11 +111,10 @@ def statistics(data: DataSet, spec: ShardSpec) -> pa.Table:
         updates = pa.table(
             {**columns, "t": [0] * count, "d": [1] * count}, schema=updates_schema(relation)
         )
-        stats, gathering = (
-            collect(updates, relation),
-            Gathering(wanted_places(relation, spec.stats)),
-        )
+        gathering, shapes = Gathering(wanted_places(relation, spec.stats)), Shapes(relation)
         gathering.add(updates)
+        shapes.add(updates)
+        stats = shapes.beside(collect(updates, relation))
         values = gathering.finish(stats)
         keys = {}
         for one in values:

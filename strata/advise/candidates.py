@@ -22,7 +22,7 @@ from strata.state.declare import Follow, compared_with
 from strata.state.state import State
 from strata.stats import STATS_VERSION
 from strata.stats.nested import places
-from strata.stats.wire import BLOOMS, ROWS, SETS, parse_inside, parse_name
+from strata.stats.wire import OF_VALUES, ROWS, parse_inside, parse_name
 from strata.store.open import Stores
 
 PLACES_MAX: Final = 8  # places that candidates are made for: those of the most reads
@@ -90,7 +90,7 @@ def used_places(relation: Relation, filters: Sequence[Filter]) -> list[UsedPlace
     """Return the places that filters look at, each once, in order of the filters."""
     seen: dict[str, UsedPlace] = {}
     for filter in filters:
-        names = {n for n in needed_columns(filter) if not n.startswith((SETS, BLOOMS))} - {ROWS}
+        names = {n for n in needed_columns(filter) if not n.startswith(OF_VALUES)} - {ROWS}
         compared = set(compared_places(filter.expr))
         for name in sorted(names, key=lambda n: (n not in compared, -len(n), n)):
             if any(

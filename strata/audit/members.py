@@ -1,4 +1,4 @@
-"""Find the sets and bloom filters that lack a value which rows have."""
+"""Find the sets and bloom filters that lack a value which rows have, and shapes that are wrong."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,14 @@ from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
 from strata.stats.members import Sought, place_named, values_at
-from strata.stats.wire import BITS, BLOOMS, SETS, place_of
+from strata.stats.shapes import TextShape, texts_shape
+from strata.stats.wire import BITS, OF_VALUES, SETS, SHAPES, place_of
 
 _STORED = "stored values"
 
 
 def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> list[Lie]:
-    """Return every recorded set or bloom filter that does not hold all values of the rows.
+    """Return every recorded set, bloom filter or shape that is not true of all values of the rows.
 
     Shape: `recorded` has one row, with the bits of bloom filters (`strata.decide.blooms`); filters
     without them are not judged. Those in another form than that of the type are not judged either:
@@ -24,7 +25,7 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
     claims = [
         (name, place)
         for name in recorded.schema.names
-        if name.startswith((SETS, BLOOMS))
+        if name.startswith(OF_VALUES)
         if (place := place_named(relation, place_of(name))) is not None
         and recorded.column(name)[0].is_valid
     ]
@@ -47,7 +48,11 @@ def _lies(
     if fields["form"].as_py() != place.form:
         return
     label = label_of(place.name, place.column.id, relation)
-    if name.startswith(SETS):
+    if name.startswith(SHAPES):
+        texts = None if values is None else texts_shape(values.cast(pa.string()))
+        if values is None or not _is_true(fields, texts):
+            yield Lie(place.column.id, label, "shape", _written(fields), str(texts))
+    elif name.startswith(SETS):
         if not fields["values"].is_valid:
             return
         held = fields["values"].as_py()
@@ -62,6 +67,25 @@ def _lies(
         lacking = None if values is None else int(np.count_nonzero(~hold_all(bits, values)))
         if lacking != 0:
             yield Lie(place.column.id, label, "bloom", key, _shown(lacking))
+
+
+def _is_true(fields: dict[str, pa.Scalar], texts: TextShape | None) -> bool:
+    """Return whether a recorded shape is that of some texts, or encloses it."""
+    if texts is None:  # no text at all
+        return True
+    claims = [(("low", "high"), texts.whole), (("num_low", "num_high"), texts.number)]
+    for names, actual in claims:
+        low, high = (fields[name].as_py() for name in names)
+        if low is None or high is None:
+            continue
+        if actual is None or not low <= actual[0] <= actual[1] <= high:
+            return False
+    return {*(fields["patterns"].as_py() or ())} <= texts.patterns
+
+
+def _written(fields: dict[str, pa.Scalar]) -> str:
+    known = {name: value.as_py() for name, value in fields.items() if name != "form"}
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
 
 
 def _shown(lacking: int | None) -> str:

@@ -21,7 +21,7 @@ from strata.audit.escape import Witness, escaping
 from strata.audit.members import find_member_lies
 from strata.audit.verdict import Verdict
 from strata.decide.blooms import with_bits
-from strata.decide.cases import case_places
+from strata.decide.cases import case_places, shaped_places
 from strata.decide.decision import decide, split_conjuncts
 from strata.decide.places import compared_places
 from strata.decide.skips import Skipped
@@ -36,7 +36,7 @@ from strata.parts.unions import stats_of
 from strata.read.scan import read_updates
 from strata.state.state import State
 from strata.stats.collect import collect
-from strata.stats.wire import column_name, set_name
+from strata.stats.wire import column_name, set_name, shape_name
 from strata.store.open import Stores
 
 NO_GROUPS: Final[Mapping[str, tuple[int, ...]]] = {}
@@ -343,16 +343,21 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
     `union`: those of its batch; `row groups`: the groups' first keys; `partial`: some column of the
     filter has none; `shortened`: some bound is looser than the data; otherwise `exact`. `bloom`: a
     fetched bloom filter; `set`: there is a set of the values at a place that is compared, or that
-    a function reads.
+    a function reads; `shape`: likewise of what its texts are written like.
     """
     if skipped.by_batch or skipped.groups:
         return "union" if skipped.by_batch else "row groups"
     if skipped.by_bloom:
         return "bloom"
     places = (*compared_places(expr), *case_places(expr))
-    sets = {set_name(place) for place in places} & {*skipped.stats.schema.names}
-    if any(skipped.stats.column(name)[0].is_valid for name in sets):
-        return "set"
+    named = {
+        "set": map(set_name, places),
+        "shape": map(shape_name, shaped_places(expr)),
+    }
+    for kind, names in named.items():
+        there = {*names} & {*skipped.stats.schema.names}
+        if any(skipped.stats.column(name)[0].is_valid for name in there):
+            return kind
     prefixes = {column_name(i) for i in columns_of(expr)}
     used = [n for n in skipped.stats.schema.names if n.split("$")[0].split("/")[0] in prefixes]
     values = [v for n in used if (v := skipped.stats.column(n)[0].as_py()) is not None]

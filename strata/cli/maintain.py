@@ -1,7 +1,9 @@
 """Commands that keep a shard in shape: compact, merges, stats backfill, stats trim, stats show."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from strata.config.filters import load_filters
 from strata.format.manifest import stats_columns
 from strata.history import usage
 from strata.maintain.backfill import backfill_shard
+from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, id_of, manifest_of, statistics_label
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
@@ -194,7 +197,7 @@ def show(
     columns: Columns = None,
     version: Version = None,
 ) -> Answer:
-    """Show the statistics in the manifests, one line for each part and column."""
+    """Show the statistics in the manifests: each part's, and what is known of each column."""
     state = context.machine.load(shard)
     selection = _selection(from_time, to_time, columns, version)
     wanted = None if part is None else full_keys(context.stores, state, [part])[0]
@@ -207,15 +210,18 @@ def show(
     short = short_names([item["part"] for item in found])
     flat = [{**item, **item["statistics"], "part": short[item["part"]]} for item in found]
     names = ("part", "rows", "column", "nulls", "low", "high", "present", "num_low", "num_high")
+    known = [one.to_json() for one in coverage(_by_part(found), state.relation)]
     document = {
         "shard": shard,
         "statistics": found,
+        "columns": known,
         "usefulness": weights,
         "filters_seen": sum(one.reads for one in used),
     }
     return answer(
         document,
         rows(shard, flat, names),
+        rows("what is known, by column", known, [*known[0]] if known else ()),
         rows("what readers' filters skipped with", weights, ("column", "usefulness")),
     )
 
@@ -250,8 +256,15 @@ def _of_part(
             **head,
             "rows": table["rows"][0].as_py(),
             "column": statistics_label(name, state.relation),
+            "name": name,
             "statistics": {k: v for k, v in value.items() if v is not None},
         }
+
+
+def _by_part(found: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the statistics of each part, by name."""
+    for _, items in groupby(found, key=itemgetter("part")):
+        yield {item["name"]: item["statistics"] for item in items}
 
 
 def _selection(

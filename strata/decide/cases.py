@@ -53,6 +53,7 @@ CASES_MAX: Final = 1 << 20  # of one decision, for each choice of places: about 
 TOGETHER: Final = 256  # cases of one part, where two places have values
 _MANY: Final = frozenset({ELEMENT, KEYS, VALUES})
 _EXACT: Final = frozenset({"equal_to", "equal_null_safe", "in", "is_null", "is_not_null"})
+_SHAPED: Final = frozenset({"cast", "get_timestamp"})
 _FAR: Final = 10**18  # whole numbers of JSON below it are recorded
 
 
@@ -88,6 +89,18 @@ def _accessed(expr: Expr) -> str | None:
     inside = parse_inside(names[-1]) if names else None
     steps = () if inside is None else inside[1]
     return names[-1] if names and not _MANY & set(steps) else None
+
+
+def shaped_places(expr: Expr) -> Iterator[str]:
+    """Yield the statistics of the places of text whose shape says what a function makes of them."""
+    if not isinstance(expr, Call):
+        return
+    for arg in expr.args:
+        yield from shaped_places(arg)
+    if expr.function in _SHAPED and expr.args[0].type == "string":
+        place = _accessed(expr.args[0])
+        if place is not None and parse_inside(place) is not None:
+            yield place
 
 
 def printed_only(expr: Expr, column_id: int) -> bool:

@@ -21,9 +21,15 @@ from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.stats import STATS_VERSION
+from strata.stats.protected import keep_pattern
 from strata.stats.wire import parse_name
 
-_EXACT: Final = ("low_exact", "high_exact", "num_exact", "str_low_exact", "str_high_exact")
+_EXACT: Final[Mapping[str, tuple[str, ...]]] = {  # flags of exactness, by the kind of JSON
+    "": ("low_exact", "high_exact"),
+    "numbers": ("num_exact",),
+    "texts": ("str_low_exact", "str_high_exact"),
+}
+_FLAGS: Final = frozenset({"complete", *(flag for flags in _EXACT.values() for flag in flags)})
 _SAFE: Final[Mapping[str, str]] = {
     "cast": "write try_cast: it gives null instead of an error",
     **{
@@ -114,7 +120,7 @@ class Known:
         if not isinstance(value, pa.StructScalar):
             return {}
         # Values may lie outside Python's calendar; only their presence matters.
-        flags = {n: v.as_py() for n, v in value.items() if n in _EXACT or n == "complete"}
+        flags = {n: v.as_py() for n, v in value.items() if n in _FLAGS}
         return {n: v.is_valid for n, v in value.items()} | flags
 
     def kinds(self, name: str) -> list[str]:
@@ -190,7 +196,7 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
     mixed = _mixed(shown, known.kinds(own), stopped)
     if mixed is not None:
         return mixed
-    if _is_loose(fields):
+    if _is_loose(fields, known.kinds(own)):
         return Cause.LOOSE, (
             f"the bounds of {shown} were shortened to fit; raise stats.budget_bytes, then "
             f"`strata stats backfill {known.shard} --columns {column.name}`"
@@ -211,8 +217,10 @@ def _missing(
         return Cause.NOT_COLLECTED, f"collect them: {backfill}"
     if known.version < STATS_VERSION:
         return Cause.OUTDATED, f"collect them again: {backfill}"
+    pattern = keep_pattern(names[-1], known.relation)
     return Cause.TRIMMED, (
-        f"add {name} to stats.keep of {known.shard}, or raise stats.budget_bytes, then {backfill}"
+        f"add {pattern} to stats.keep of {known.shard}, or raise stats.budget_bytes, then "
+        f"{backfill}"
     )
 
 
@@ -238,9 +246,15 @@ def _mixed(shown: str, kinds: Sequence[str], stopped: Stopped) -> tuple[Cause, s
     return Cause.MIXED, help + (f": use {safe}, or write one kind" if stopped.fails else "")
 
 
-def _is_loose(fields: Mapping[str, Any]) -> bool:
-    """Return whether a bound is missing or inexact although the place has values."""
-    if any(fields.get(flag) is False for flag in _EXACT if flag in fields):
+def _is_loose(fields: Mapping[str, Any], kinds: Sequence[str]) -> bool:
+    """Return whether a bound is missing or inexact although the place has values.
+
+    `kinds`: those of JSON that occur there; a kind that does not occur has no bounds to shorten.
+    """
+    if any(fields.get(flag) is False for kind in kinds for flag in _EXACT.get(kind, ())):
         return True
-    sides = [fields[side] for side in ("low", "high") if side in fields]
-    return bool(sides) and any(sides) and not all(sides)
+    if "low" not in fields:
+        return False
+    sides = [bool(fields[side]) for side in ("low", "high")]
+    cut = any(fields.get(flag) is False for flag in _EXACT[""])
+    return any(sides) and (cut or not all(sides))

@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.decide.cases import CaseSpecs, case_groups, case_places, places_with_cases
+from strata.decide.cases import (
+    CaseSpecs,
+    case_groups,
+    case_places,
+    places_with_cases,
+    shaped_places,
+)
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, statistics_of
 from strata.decide.specs import PartSpecs
@@ -27,7 +33,7 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.kernels.arrays import Ints
 from strata.model.schema import Relation
-from strata.stats.wire import ROWS, bloom_name, set_name
+from strata.stats.wire import ROWS, bloom_name, set_name, shape_name
 
 Proof = npt.NDArray[np.int32]
 
@@ -204,9 +210,11 @@ def needed_columns(filter: Filter) -> set[str]:
 
     Shape: `rows`, `s.{id}` for each column, also of places inside structs, lists and maps. A JSON
     path needs every step from the root, since an ancestor may say that the path is absent. Sets and
-    bloom filters of places that are compared for equality, sets of those that have cases.
+    bloom filters of places that are compared for equality, sets of those that have cases, shapes of
+    those whose texts are read as numbers or moments.
     """
     compared = set(compared_places(filter.expr))
     members = {name for place in compared for name in (set_name(place), bloom_name(place))}
     cases = {set_name(place) for place in case_places(filter.expr)}
-    return {ROWS, *statistics_of(filter.expr), *members, *cases}
+    shapes = {shape_name(place) for place in shaped_places(filter.expr)}
+    return {ROWS, *statistics_of(filter.expr), *members, *cases, *shapes}

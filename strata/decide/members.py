@@ -1,17 +1,19 @@
-"""Members of places as the interpreter asks for them: from sets, and from fetched bloom filters."""
+"""Members of places as the interpreter asks for them: from sets, fetched bloom filters, shapes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.decide.fields import Rows
-from strata.expr.spec import Flags, uniform
+from strata.decide.fields import Rows, StatsArray
+from strata.expr.shapes import Shape
+from strata.expr.spec import Bounds, Flags, uniform
 from strata.kernels.arrays import Bools
 from strata.stats.bloom import may_hold
-from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM
+from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, TEXT_FORM
 from strata.stats.wire import BITS, BLOOM
 
 _WORD_BYTES: Final = 8
@@ -24,7 +26,7 @@ def is_bloom(kind: pa.DataType) -> bool:
 
 
 class PlaceMembers:
-    """What sets and bloom filters say of the values at one place, in all parts.
+    """What sets, bloom filters and shapes say of the values at one place, in all parts.
 
     A filter without its bits says nothing. With `hopeful` it says that no value is there: what is
     kept even so needs no filter to be fetched.
@@ -34,6 +36,7 @@ class PlaceMembers:
         self,
         sets: pa.Array | None,
         blooms: pa.Array | None,
+        shapes: pa.Array | None,
         form: str,
         parts: int,
         *,
@@ -41,6 +44,7 @@ class PlaceMembers:
     ) -> None:
         """Take the statistics columns, None where there are none, and the form of the type."""
         self._sets, self._blooms, self._form = sets, blooms, form
+        self._shapes = shapes if form == TEXT_FORM else None
         self._parts, self._hopeful = parts, hopeful
         self._known: dict[bytes, Bools] = {}
 
@@ -54,6 +58,40 @@ class PlaceMembers:
             return None
         values = self._sets.field("values")
         return self._recorded(self._sets) & np.asarray(values.is_valid(), np.bool_), values
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """Return what all texts of a part are written like, for all parts."""
+        if self._shapes is None:
+            return None
+        known = self._recorded(self._shapes)
+        low, high, num_low, num_high = (
+            StatsArray(self._shapes.field(name)) for name in ("low", "high", "num_low", "num_high")
+        )
+        whole = _closed(known, low, high)
+        number = whole | _closed(known, num_low, num_high)
+        return Shape(
+            whole,
+            _chosen(whole, low),
+            _chosen(whole, high),
+            number,
+            np.where(whole, _chosen(whole, low).astype(np.float64), _chosen(number, num_low)),
+            np.where(whole, _chosen(whole, high).astype(np.float64), _chosen(number, num_high)),
+            self._patterns(known),
+        )
+
+    def _patterns(self, known: Bools) -> dict[str, Flags]:
+        """Return in which parts a pattern reads every text."""
+        assert self._shapes is not None
+        lists = self._shapes.field("patterns")
+        parents = np.asarray(pc.list_parent_indices(lists), np.int64)
+        coded = pc.list_flatten(lists).dictionary_encode()
+        found: dict[str, Flags] = {}
+        for code, pattern in enumerate(coded.dictionary.to_pylist()):
+            there = np.zeros(self._parts, np.bool_)
+            there[parents[np.asarray(pc.equal(coded.indices, code))]] = True
+            found[pattern] = there & known
+        return found
 
     def may_hold(self, value: int | float | bytes) -> Bools:
         """Return which parts may hold a value. Shape: one element a part."""
@@ -106,6 +144,37 @@ class SomeMembers:
     def may_hold(self, value: int | float | bytes) -> Flags:
         """Return which of these parts may hold a value."""
         return uniform(self.place.may_hold(value)[self.rows])
+
+    def shape(self) -> Shape | None:
+        """Return what all texts of these parts are written like."""
+        found, rows = self.place.shape, self.rows
+        if found is None:
+            return None
+        patterns = {name: uniform(flags[rows]) for name, flags in found.patterns.items()}
+        return Shape(
+            uniform(found.whole[rows]),
+            found.low[rows],
+            found.high[rows],
+            uniform(found.number[rows]),
+            found.num_low[rows],
+            found.num_high[rows],
+            {name: flags for name, flags in patterns.items() if flags.any()},
+        )
+
+
+def _closed(known: Bools, low: StatsArray, high: StatsArray) -> Bools:
+    """Return where two ends are recorded, in order."""
+    assert low.values is not None
+    assert high.values is not None
+    ends = [np.broadcast_to(side.known(slice(None)), known.shape) for side in (low, high)]
+    closed: Bools = known & ends[0] & ends[1] & (low.values <= high.values)
+    return closed
+
+
+def _chosen(where: Bools, side: StatsArray) -> Bounds:
+    """Return the ends of a range where they are known, otherwise 0."""
+    assert side.values is not None
+    return np.where(where, side.values, side.values.dtype.type(0))
 
 
 def _as_bytes(value: int | float | bytes, form: str) -> bytes | None:

@@ -8,7 +8,7 @@ from strata.decide.fields import Part, StatsArray, seen, seen_part
 from strata.decide.members import PlaceMembers, is_bloom
 from strata.model.schema import Relation
 from strata.model.types import ColumnType
-from strata.stats.wire import SET, bloom_name, set_name
+from strata.stats.wire import SET, SHAPE, bloom_name, set_name, shape_name
 
 
 class Statistics:
@@ -68,12 +68,11 @@ class Statistics:
             sets, blooms = self._column(set_name(place)), self._column(bloom_name(place))
             sets = sets if sets is not None and sets.type == SET else None
             blooms = blooms if blooms is not None and is_bloom(blooms.type) else None
-            known = form is not None and not (sets is None and blooms is None)
-            self._members[place] = (
-                PlaceMembers(sets, blooms, form or "", self.num_rows, hopeful=self._hopeful)
-                if known
-                else None
-            )
+            shapes = self._column(shape_name(place))
+            shapes = shapes if shapes is not None and shapes.type == SHAPE else None
+            known = form is not None and not (sets is blooms is shapes is None)
+            found = (sets, blooms, shapes, form or "", self.num_rows)
+            self._members[place] = PlaceMembers(*found, hopeful=self._hopeful) if known else None
         return self._members[place]
 
     def _load(self, column: str, name: str) -> StatsArray | None:

@@ -51,9 +51,8 @@ from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION, trim
 from strata.stats.members import Sought
 from strata.stats.wire import (
-    BLOOMS,
     COUNTED,
-    SETS,
+    OF_VALUES,
     bloom_name,
     column_name,
     scalar_type,
@@ -307,6 +306,7 @@ class _Work:
             asked.wanted,
             not asked.bounds,
             keys.part_prefix(state.name, state.generation),
+            state.spec.stats.keep,
         )
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
@@ -385,7 +385,7 @@ def with_columns(
         kept = {
             name: column
             for name, column in zip(old.schema.names, old.columns, strict=True)
-            if id_of(name) not in replaced or name.startswith((SETS, BLOOMS))
+            if id_of(name) not in replaced or name.startswith(OF_VALUES)
         }
         columns = {**kept, **columns}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

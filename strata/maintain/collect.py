@@ -18,6 +18,7 @@ from strata.parts.members import with_members
 from strata.state.state import State
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, Sought, check_members, wanted_places
+from strata.stats.shapes import Shapes
 from strata.stats.wire import BLOOM, ROWS, SET, bloom_name, set_name
 from strata.store.open import open_stores
 
@@ -37,6 +38,7 @@ class CollectTask:
     wanted: tuple[Sought, ...] = ()  # places whose values are collected
     members_only: bool = False  # the part has its other statistics
     prefix: str = ""  # of new parts' keys: bloom filters lie beside them
+    keep: tuple[str, ...] = ()  # patterns of paths that come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +59,20 @@ def collect_part(task: CollectTask) -> Collected:
     blob = open_stores(task.settings).blob
     source = PartSource(blob, task.shard, task.relations, task.read_format)
     pieces, counts, members = [], [], Gathering(task.wanted)
+    shapes = Shapes(source.relation)
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
-            pieces.append(collect(batch, source.relation))
+            pieces.append(collect(batch, source.relation, task.keep))
             counts.append(batch.num_rows)
             members.add(batch)
+            shapes.add(batch)
     except Corrupt as error:
         return Collected(None, str(error))
     known = union(concat(pieces, counts))
     row = known
     if row is None or task.members_only:
         row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
+    row = shapes.beside(row)
     stats = with_members(blob, task.prefix, row, members.finish(known))
     return Collected(stats, members_only=task.members_only)
 

@@ -248,11 +248,13 @@ def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
 
 
 def statistics_label(name: str, relation: Relation) -> str:
-    """Return a statistics column's name for people: `payload$.a` for `s.4$.a`."""
-    parsed = parse_name(name)
+    """Return a statistics column's name for people: `payload$.a` for `s.4$.a`, `code (set)`."""
+    place = place_of(name)
+    parsed = parse_name(place)
     if parsed is None or parsed[0] not in relation.by_id:
         return name
-    return relation.by_id[parsed[0]].name + name.removeprefix(f"{PREFIX}{parsed[0]}")
+    label = relation.by_id[parsed[0]].name + place.removeprefix(f"{PREFIX}{parsed[0]}")
+    return label if name == place else f"{label} ({name.split('.')[1]})"
 
 
 def id_of(name: str) -> int | None:

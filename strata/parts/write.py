@@ -156,7 +156,11 @@ class _Part:
         group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
         # The row layout never had statistics.
         self.seen = Observed(
-            target.relation, group_bytes, stats=target.layout != "row", wanted=target.wanted
+            target.relation,
+            group_bytes,
+            stats=target.layout != "row",
+            wanted=target.wanted,
+            keep=target.stats_spec.keep,
         )
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:

@@ -1,5 +1,7 @@
 """Collect the statistics of one part's updates."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from strata.format.columns import child
@@ -7,15 +9,19 @@ from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.stats.json import collect_json
 from strata.stats.nested import collect_nested
+from strata.stats.protected import kept_paths
 from strata.stats.wire import ROWS
 
 
-def collect(updates: pa.Table | pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
+def collect(
+    updates: pa.Table | pa.RecordBatch, relation: Relation, keep: Sequence[str] = ()
+) -> pa.RecordBatch:
     """Return the statistics of `updates`.
 
     Shape: one row: rows int64, then `s.*` in the relation's order (`strata.stats.wire`). Columns
     of the relation that `updates` lacks stay unknown. Retractions count as rows: a filter keeps
     or skips +1 and -1 of a row alike.
+    `keep`: patterns as of `strata.stats.protected.kept_names`; their paths of JSON come first.
     Errs: bounds may be looser than the values, never tighter.
     """
     columns: dict[str, pa.Array] = {ROWS: pa.array([updates.num_rows], pa.int64())}
@@ -25,7 +31,7 @@ def collect(updates: pa.Table | pa.RecordBatch, relation: Relation) -> pa.Record
             continue
         values = updates.column(child(column.id))
         if encoding(column.type).stats == "json":
-            columns |= collect_json(values, column.id)
+            columns |= collect_json(values, column.id, kept_paths(column.name, keep))
         else:
             columns |= collect_nested(values, column.type, column.id)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -2,9 +2,12 @@
 
 Some text is not JSON, or parsers disagree about it (a key twice in a map, nesting or numbers beyond
 the limits of Spark's parser). One such row makes the whole column unknown, since nobody can know
-what a filter would see in it. Two limits bound the size: 8 keys in a path, 256 paths. Where a limit
+what a filter would see in it. Two limits bound the size: 8 keys in a path, 256 paths,
+those of the keep list first, then those in most rows. Where a limit
 cuts, the map above is not `complete`, so nothing is known about its other keys.
 """
+
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +18,18 @@ from strata.stats.union import union_columns
 from strata.stats.wire import COUNTED, JSON_PATH, ROWS, Path, column_name, path_name
 
 
-def collect_json(values: Values, column_id: int) -> dict[str, pa.Array]:
+def collect_json(
+    values: Values, column_id: int, first: Callable[[Path], bool] | None = None
+) -> dict[str, pa.Array]:
     """Return the statistics columns of one JSON column of any number of rows.
 
     Shape: `s.{id}` and `s.{id}$...`, one row each; only `s.{id}`, null, if some row cannot be read.
-    The root comes first, then the paths by depth and key.
+    The root comes first, then the paths by depth and key. `first`: the paths that have statistics
+    before all others, if not all fit.
     """
     from strata.stats.json_scan import Scanner  # loads the compiler
 
-    name, scanner = column_name(column_id), Scanner()
+    name, scanner = column_name(column_id), Scanner(first=first)
     try:
         for texts in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
             scanner.add(pc.drop_null(texts))

@@ -5,6 +5,7 @@ read here one by one.
 """
 
 from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from strata.stats.wire import Path
 
 # A text can hold a key in every fourth byte, and all of them need room.
 MAX_ROW_BYTES: Final = 16 * 1024 * 1024  # Spark's parser stops at strings of 20,000,000 characters
+Chosen = Callable[[Path], bool]
 FIRST: Final = node.FIRST // node.ROW  # nodes without a key
 MAX_NODES: Final = 1 << 17  # at this size the tree becomes statistics, and a new one begins
 
@@ -26,9 +28,13 @@ MAX_NODES: Final = 1 << 17  # at this size the tree becomes statistics, and a ne
 class Scanner:
     """Reads array after array of one column."""
 
-    def __init__(self, max_nodes: int = MAX_NODES) -> None:
-        """Begin with an empty tree. `max_nodes` bounds the memory: a node takes half a kilobyte."""
+    def __init__(self, max_nodes: int = MAX_NODES, first: Chosen | None = None) -> None:
+        """Begin with an empty tree. `max_nodes` bounds the memory: a node takes half a kilobyte.
+
+        `first`: the paths that come first where not all fit.
+        """
         self._max_nodes = max_nodes
+        self._first = first
         self._done: list[dict[Path, Fields]] = []
         self._begin()
 
@@ -92,17 +98,36 @@ class Scanner:
         children = self._children(nodes)
         result: dict[Path, Fields] = {}
         queue: deque[tuple[Path, int]] = deque([((), 0)])
-        room = MAX_PATHS - 1
+        first = self._first_paths(children)
+        room = MAX_PATHS - 1 - len(first)
         while queue:
             path, place = queue.popleft()
             below = children[place]
-            keys = widest({key: present[child] for key, child in below.items()}, room)
-            room -= len(keys)
+            kept = {key for key in below if (*path, key) in first}
+            others = {key: present[child] for key, child in below.items() if key not in kept}
+            more = widest(others, room)
+            room -= len(more)
+            keys = sorted([*kept, *more])
             result[path] = self._fields(place)
             hidden = len(path) == MAX_DEPTH and bool(nodes[place, node.HAS_KEYS])
             result[path]["complete"] = len(keys) == len(below) and not hidden
             queue.extend(((*path, key), below[key]) for key in keys)
         return result
+
+    def _first_paths(self, children: Mapping[int, Mapping[str, int]]) -> frozenset[Path]:
+        """Return the paths that come first, and those above them; none where all paths fit."""
+        if self._first is None or sum(map(len, children.values())) < MAX_PATHS:
+            return frozenset()
+        found: dict[Path, None] = {}
+        queue: deque[tuple[Path, int]] = deque([((), 0)])
+        while queue:
+            path, place = queue.popleft()
+            if path and self._first(path):
+                whole = [path[:length] for length in range(1, len(path) + 1)]
+                if len(found | dict.fromkeys(whole)) < MAX_PATHS:
+                    found |= dict.fromkeys(whole)
+            queue.extend(((*path, key), child) for key, child in sorted(children[place].items()))
+        return frozenset(found)
 
     def _nodes(self) -> Ints:
         """Return the nodes in the order of their places. Shape: (n, ROW)."""

@@ -3,8 +3,9 @@
 A declaration whose budget cannot hold them is refused, so that a budget is what a part costs.
 """
 
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase, translate
 from typing import Final
 
 import pyarrow as pa
@@ -63,6 +64,20 @@ def kept_names(names: Sequence[str], relation: Relation, keep: Sequence[str]) ->
         if way and _matches(way, keep, declared=declared):
             kept |= {name, *ancestors(name)}
     return frozenset(kept)
+
+
+def kept_paths(column: str, keep: Sequence[str]) -> Callable[[Path], bool] | None:
+    """Return whether the keep list protects a path of a JSON column; None: it protects none."""
+    patterns = [pattern.lower() for pattern in keep if "." in pattern]
+    if not patterns:
+        return None
+    matches = re.compile("|".join(map(translate, patterns))).fullmatch
+    return lambda path: matches(".".join((column, *path)).lower()) is not None
+
+
+def keep_pattern(name: str, relation: Relation) -> str:
+    """Return the pattern of a keep list that protects a statistics column; "" for no such place."""
+    return ".".join(re.sub(r"[*?\[]", r"[\g<0>]", step) for step in _way(name, relation)[0])
 
 
 def _matches(way: Sequence[str], patterns: Sequence[str], *, declared: bool) -> bool:

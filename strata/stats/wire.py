@@ -16,6 +16,10 @@ Beside these, for chosen places only (`strata.stats.members`), by the place's na
     s.set.5  s.set.5$.a      struct   the values of a place, if they are few
     s.bloom.5  s.bloom.5/[]  struct   where the bloom filter of its values is stored
 
+And for places of text, where all texts have one (`strata.stats.shapes`):
+
+    s.shape.5  s.shape.5/a   struct   what all texts of a place are written like
+
 Inside a nested column there is one value a row, until a step into a list or a map. From there on
 the values are the elements of all rows, and every struct has their `count`.
 """
@@ -34,6 +38,8 @@ ROWS: Final = "rows"
 PREFIX: Final = "s."
 SETS: Final = "s.set."
 BLOOMS: Final = "s.bloom."
+SHAPES: Final = "s.shape."
+OF_VALUES: Final = (SETS, BLOOMS, SHAPES)  # beside bounds and counts
 ROOT: Final = "$"
 
 # Steps into nested values. Fields are plain or quoted, so no field can have these names.
@@ -85,6 +91,19 @@ BLOOM: Final = pa.struct(
     ]
 )
 BITS: Final = "bits"
+
+# `low` and `high` null: some text is no whole number. `num_low` and `num_high`, rounded to the
+# nearest: of texts that are numbers, some of them with a fraction.
+SHAPE: Final = pa.struct(
+    [
+        ("form", pa.string()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("num_low", pa.float64()),
+        ("num_high", pa.float64()),
+        ("patterns", pa.list_(pa.string())),
+    ]
+)
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))
 COUNTED: Final = pa.struct([("nulls", pa.int64())])  # JSON columns, and structs around others
@@ -164,13 +183,18 @@ def bloom_name(place: str) -> str:
     return BLOOMS + place.removeprefix(PREFIX)
 
 
+def shape_name(place: str) -> str:
+    """Return the name of the shape of a place's texts."""
+    return SHAPES + place.removeprefix(PREFIX)
+
+
 def place_of(name: str) -> str:
     """Return the place that any statistics column is about; other names are returned as they are.
 
     >>> place_of("s.set.5$.a"), place_of("s.5"), place_of("rows")
     ('s.5$.a', 's.5', 'rows')
     """
-    for prefix in (SETS, BLOOMS):
+    for prefix in OF_VALUES:
         if name.startswith(prefix):
             return PREFIX + name.removeprefix(prefix)
     return name
@@ -178,7 +202,7 @@ def place_of(name: str) -> str:
 
 def is_summary(name: str) -> bool:
     """Return whether a column is of bounds and counts: those that a budget limits."""
-    return name.startswith(PREFIX) and not name.startswith((SETS, BLOOMS))
+    return name.startswith(PREFIX) and not name.startswith(OF_VALUES)
 
 
 def parent_name(name: str) -> str | None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from strata.kernels.floats import LEAST, MOST, about
 from strata.kernels.json_number import MARGIN
+from strata.stats.json_bounds import MAX_PATHS
 from strata.stats.json_scan import Scanner
 from strata.stats.wire import Path
 from tests.support.facts import NUMBERS, TEXTS, canonical
@@ -158,6 +159,38 @@ def test_slices_and_pieces_are_the_whole(values: list[Any], start: int, cut: int
 
     check(texts[start:], whole.slice(start))
     assert scanned([whole.slice(0, cut), whole.slice(cut)]) == scanned([whole])
+
+
+WAYS = st.lists(st.sampled_from("abcdxyz"), min_size=1, max_size=3).map(tuple)
+
+
+@given(
+    wide=st.integers(200, 330),
+    ways=st.lists(WAYS, max_size=40),
+    wanted=st.sets(st.sampled_from("abcdxyz") | st.integers(0, 330).map(lambda n: f"k{n}")),
+)
+def test_the_paths_that_come_first_are_those_of_the_twin(
+    wide: int, ways: list[Path], wanted: set[str]
+) -> None:
+    document: dict[str, Any] = {f"k{n}": n for n in range(wide)}
+    for way in ways:
+        here = document
+        for key in way[:-1]:
+            here = here.setdefault(key, {})
+        here.setdefault(way[-1], {"n": len(way)})
+    text = canonical(document).encode()
+
+    def first(path: Path) -> bool:
+        return path[-1] in wanted
+
+    scanner = Scanner(first=first)
+    scanner.add(pa.array([text], pa.binary()).cast(pa.string()))
+    (found,) = scanner.finish()
+    expected = fold_texts([text], first)
+    assert {path: said(fields) for path, fields in found.items()} == {
+        path: said(fields) for path, fields in expected.items()
+    }
+    assert len(found) <= MAX_PATHS
 
 
 def test_trees_that_outgrow_their_arrays_keep_what_they_hold() -> None:

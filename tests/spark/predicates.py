@@ -35,6 +35,8 @@ COMPARED: Final = ("int", "long", "double", "dec", "date", "ts", "ntz", "text", 
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute")
 TEXTS: Final = ("''", "'0'", "'10'", "'12'", "'2013-01-05'", "'AA'", "'a'", "'ab'", "'k1'", "'k10'",
                 "'z'", "'true'", "'2013-01-05T05:00:00Z'")  # fmt: skip
+READ: Final = ("to_timestamp", "try_to_timestamp")
+PATTERNS: Final = ("yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "dd/MM/yyyy", "MM/dd/yyyy", "yyyyMMdd")
 DATES: Final = (
     "date'2013-01-01'",
     "date'2013-01-31'",
@@ -263,6 +265,11 @@ class Predicates:
     def _pick(self, options: Sequence[str]) -> str:
         return self.rng.choice(options)
 
+    def _as(self, depth: int) -> str:
+        """Return the beginning of a cast of a text: often of a column, and one that may fail."""
+        text = self._leaf("text") if self.rng.random() < 0.5 else self.value("text", depth)
+        return f"{self._pick(('cast', 'try_cast'))}({text}"
+
     def _choices(self, family: str, depth: int) -> Sequence[Callable[[], str]]:
         def same() -> str:
             return self.value(family, depth)
@@ -309,7 +316,7 @@ class Predicates:
             lambda: f"datediff({day()}, {self._leaf('date')})",
             lambda: f"length({self.value('text', depth)})",
             lambda: f"cast({self.value('long', depth)} as int)",
-            lambda: f"try_cast({self.value('text', depth)} as int)",
+            lambda: f"{self._as(depth)} as int)",
             lambda: f"cast({self._leaf('double')} as int)",
             lambda: f"extract(month from {day()})",
         ]
@@ -334,7 +341,7 @@ class Predicates:
             lambda: f"({self.value('int', depth)} / {self._constant('int')})",
             lambda: f"try_divide({self.value('double', depth)}, {self._leaf('double')})",
             lambda: f"round({self.value('double', depth)}, 1)",
-            lambda: f"try_cast({self.value('text', depth)} as double)",
+            lambda: f"{self._as(depth)} as double)",
             lambda: f"sqrt({self.value('double', depth)})",
         ]
 
@@ -344,7 +351,7 @@ class Predicates:
             lambda: f"cast({self.value('int', depth)} as decimal(12,2))",
             lambda: f"round({self.value('dec', depth)}, 1)",
             lambda: f"cast({self.value('dec', depth)} as decimal(7,1))",
-            lambda: f"try_cast({self.value('text', depth)} as decimal(10,2))",
+            lambda: f"{self._as(depth)} as decimal(10,2))",
         ]
 
     def _dates(self, depth: int) -> Sequence[Callable[[], str]]:
@@ -362,7 +369,7 @@ class Predicates:
             lambda: f"({same()} - interval '1' month)",
             lambda: f"make_date({self._constant('int')}, 1, 1)",
             lambda: f"make_date({self._leaf('int')}, 1, 1)",
-            lambda: f"try_cast({self.value('text', depth)} as date)",
+            lambda: f"{self._as(depth)} as date)",
         )
 
     def _times(self, depth: int) -> Sequence[Callable[[], str]]:
@@ -378,8 +385,9 @@ class Predicates:
             lambda: f"cast({self.value('date', depth)} as timestamp)",
             lambda: f"timestamp_seconds({self.value('int', depth)})",
             lambda: f"timestamp_millis({self.value('long', depth)})",
-            lambda: f"try_cast({self.value('text', depth)} as timestamp)",
+            lambda: f"{self._as(depth)} as timestamp)",
             lambda: f"(now() - {self._pick(intervals)})",
+            lambda: f"{self._pick(READ)}({self._leaf('text')}, '{self._pick(PATTERNS)}')",
         )
 
     def _locals(self, depth: int) -> Sequence[Callable[[], str]]:

@@ -23,6 +23,8 @@ from strata.stats.wire import column_name, scalar_type
 from tests.spark.ranges_members import member_stats
 from tests.spark.ranges_nested import TYPES as NESTED
 from tests.spark.ranges_nested import collected, nested_columns
+from tests.spark.ranges_shapes import COLUMNS as SHAPED
+from tests.spark.ranges_shapes import shape_stats, shaped
 
 _TYPES = {
     "sh": "int16", "sh2": "int16", "i": "int32", "i2": "int32", "l": "int64", "l2": "int64",
@@ -31,7 +33,8 @@ _TYPES = {
     "wide2": "numeric(30,5)", "day": "date", "day2": "date", "ts": "timestamptz",
     "ts2": "timestamptz", "tn": "timestamp", "tn2": "timestamp", "s": "string", "s2": "string",
     "b": "bool", "b2": "bool", "js": "jsonb",
-    "stamp": "string", "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
+    "stamp": "string", **SHAPED,
+    "st": "record<i: int32, inner: record<d: float64, s: string>, day: date>",
     **NESTED,
 }  # fmt: skip
 
@@ -132,6 +135,7 @@ def random_parts(seed: int, count: int) -> Parts:
     lists, their_stats = nested_columns(rng, RELATION, ROWS_A_PART, count)
     arrays, table = arrays | lists, table | their_stats
     found = member_stats(arrays, pa.table(table), RELATION, ROWS_A_PART, seed)
+    found |= shape_stats(arrays, RELATION, ROWS_A_PART, seed)
     return Parts(pa.table({"part": part, **arrays}), pa.table(table | found))
 
 
@@ -160,9 +164,12 @@ def _raw(column: Column) -> pa.DataType:
 
 
 def _column(rng: random.Random, column: Column) -> tuple[list[object], dict[str, object] | None]:
-    low, high = _range(rng, column)
-    rows: list[object] = [low, high]
-    rows += [_between(rng, column, low, high) for _ in range(ROWS_A_PART - 2)]
+    if column.name in SHAPED:
+        rows: list[object] = [*shaped(rng, column.name, ROWS_A_PART)]
+        low, high = min(rows, key=_order), max(rows, key=_order)  # type: ignore[arg-type]
+    else:
+        low, high = _range(rng, column)
+        rows = [low, high, *(_between(rng, column, low, high) for _ in range(ROWS_A_PART - 2))]
     stat: dict[str, object] = {"low": low, "high": high, "nulls": 0}
     if column.type.kind in (Kind.FLOAT32, Kind.FLOAT64):
         stat["nans"] = 0

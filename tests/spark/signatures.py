@@ -166,6 +166,12 @@ def _casts_of_text() -> Iterator[tuple[str, str]]:
     for target in ("date", "timestamp", "timestamp_ntz"):
         for text in ("s", "stamp", "get_json_object(js, '$.s')"):
             yield "cast", f"try_cast({text} as {target})"
+        for verb in ("cast", "try_cast"):
+            yield "cast", f"{verb}(when as {target})"
+    narrow = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "date")
+    for target in (*narrow, "decimal(4,1)", "decimal(12,3)", "decimal(18,0)", "decimal(38,10)"):
+        for verb in ("cast", "try_cast"):
+            yield "cast", f"{verb}(fig as {target})"
 
 
 def _texts() -> Iterator[tuple[str, str]]:

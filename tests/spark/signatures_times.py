@@ -83,6 +83,7 @@ def timestamps() -> Iterator[tuple[str, str]]:
 PATTERNS = (
     "yyyy", "yyyy-MM", "yyyy-MM-dd", "yyyyMMdd", "yyyy/MM/dd HH:mm:ss", "HH:mm", "MM-dd", "dd",
     "yyyy-MM-dd HH:mm:ss.SSS", "mm:ss", "dd.MM.yyyy", "EEE", "yyyy-MM-dd''T''HH:mm:ss.SSSSSS",
+    "yyyy-MM-dd''T''HH:mm:ss''Z''", "yyyy-MM-dd HH:mm", "MM.dd.yyyy",
 )  # fmt: skip
 
 
@@ -93,12 +94,13 @@ def formats() -> Iterator[tuple[str, str]]:
         yield "date_format", f"date_format(tn, '{quoted}')"
         yield "from_unixtime", f"from_unixtime(l, '{quoted}')"
         yield "from_unixtime", f"from_unixtime(unix_seconds(ts), '{quoted}')"
-        for text in ("stamp", "cast(day as string)"):
+        for text in ("stamp", "when", "cast(day as string)"):
             yield "get_timestamp", f"to_timestamp({text}, '{quoted}')"
             yield "get_timestamp", f"try_to_timestamp({text}, '{quoted}')"
         yield "get_timestamp", f"try_to_timestamp(date_format(ts, '{quoted}'), '{quoted}')"
     yield "date_format", "date_format(ts, s)"
     yield "get_timestamp", "to_timestamp_ntz(stamp, 'yyyy-MM-dd HH:mm:ss')"
+    yield "get_timestamp", "to_timestamp_ntz(when, 'yyyy-MM-dd HH:mm:ss')"
     yield "get_timestamp", "try_to_date(get_json_object(js, '$.s'), 'yyyy-MM-dd')"
     yield "from_unixtime", "from_unixtime(l)"
     for unit in ("MONDAY", "tu", "wed", "sun", "nonsense"):

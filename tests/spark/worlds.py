@@ -5,6 +5,7 @@ that filters have something to prove, and poison: the limits of types, NaN, infi
 texts that no cast takes, JSON paths of mixed kinds.
 """
 
+import datetime as dt
 import json
 import random
 from collections.abc import Callable
@@ -202,6 +203,8 @@ def _window(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
     text = str(kind)
     if text in (*NESTED, RECORD):
         return _nested(kind, rng)
+    if text == "string" and rng.random() < 0.4:
+        return _alike(rng)
     usual, edges = USUAL.get(text, TYPES.get(text, [])), TYPES.get(text, USUAL.get(text, []))
     pool = usual if rng.random() < 0.8 else edges
     start = rng.randrange(len(pool))
@@ -209,6 +212,24 @@ def _window(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:
     if rng.random() < 0.1:
         few = [*few, rng.choice(edges)]
     return lambda: rng.choice(few)
+
+
+def _alike(rng: random.Random) -> Callable[[], str]:
+    """Return a draw of texts that are written alike, as numbers, days or times; some are not."""
+    start, days = rng.choice((-7, 0, 5, 9, 98, 2**31 - 4)), rng.randrange(-400, 400)
+    writes: tuple[Callable[[int], str], ...] = (
+        str,
+        lambda n: f"{n:05}",
+        lambda n: f"{n}.{abs(n) % 4}5",
+        lambda n: str(dt.date(2013, 1, 5) + dt.timedelta(days=n % 40 + days)),
+        lambda n: f"2013-01-{5 + n % 20:02} 1{n % 10}:00:00",
+        lambda n: f"2013-01-{5 + n % 20:02}T05:0{n % 10}:00Z",
+        lambda n: f"{1 + n % 28:02}/{1 + n % 12:02}/2013",
+        lambda n: f"2013{1 + n % 12:02}{1 + n % 28:02}",
+    )
+    written, odd = rng.choice(writes), rng.choice((0.0, 0.0, 0.0, 0.1))
+    poison = rng.choice(("", "-0", "1e3", "2013-02-29", "13/13/2013", " 5"))
+    return lambda: poison if rng.random() < odd else written(start + rng.randrange(4))
 
 
 def _nested(kind: ColumnType, rng: random.Random) -> Callable[[], Any]:

@@ -5,6 +5,7 @@ The twin of the compiled scanner (`strata.stats.json_scan`), limits included.
 
 import json
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,12 +26,14 @@ class Number(NamedTuple):
     whole: bool
 
 
-def fold_texts(texts: list[bytes]) -> dict[Path, Fields]:
+def fold_texts(
+    texts: list[bytes], first: Callable[[Path], bool] = lambda _: False
+) -> dict[Path, Fields]:
     """Return the statistics of every path in the texts, the root first.
 
     Raises: ValueError when some text cannot be read, or not in one way only.
     """
-    return fold([parse(text) for text in texts])
+    return fold([parse(text) for text in texts], first)
 
 
 def parse(text: bytes) -> Any:
@@ -69,20 +72,41 @@ def _depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
 
 
-def fold(values: list[Any]) -> dict[Path, Fields]:
+def fold(values: list[Any], first: Callable[[Path], bool] = lambda _: False) -> dict[Path, Fields]:
     """Return the statistics of every path in parsed values."""
     result: dict[Path, Fields] = {}
     queue: deque[tuple[Path, list[Any]]] = deque([((), values)])
-    room = MAX_PATHS - 1
+    kept = _first(values, first)
+    room = MAX_PATHS - 1 - len(kept)
     while queue:
         path, here = queue.popleft()
         maps = [value for value in here if isinstance(value, dict)]
         counts = Counter(key for one in maps for key in one)
-        keys = widest(counts, room) if len(path) < MAX_DEPTH else []
-        room -= len(keys)
+        mine = {key for key in counts if (*path, key) in kept}
+        others = {key: count for key, count in counts.items() if key not in mine}
+        keys = sorted([*mine, *widest(others, room)]) if len(path) < MAX_DEPTH else []
+        room -= len(keys) - len(mine)
         result[path] = summarise(here) | {"complete": len(keys) == len(counts)}
         queue.extend(((*path, key), [one[key] for one in maps if key in one]) for key in keys)
     return result
+
+
+def _first(values: list[Any], first: Callable[[Path], bool]) -> set[Path]:
+    """Return the paths that come first, and those above them, where not all fit."""
+    ways: dict[Path, None] = {}  # all there are, outer ones first
+    level: list[tuple[Path, Any]] = [((), value) for value in values]
+    for _ in range(MAX_DEPTH):
+        maps = [(path, value) for path, value in level if isinstance(value, dict)]
+        level = [((*path, key), inner) for path, value in maps for key, inner in value.items()]
+        ways |= dict.fromkeys(sorted({path for path, _ in level}))
+    if len(ways) < MAX_PATHS:
+        return set()
+    found: set[Path] = set()
+    for path in filter(first, ways):
+        whole = {path[:length] for length in range(1, len(path) + 1)}
+        if len(found | whole) < MAX_PATHS:
+            found |= whole
+    return found
 
 
 def summarise(values: list[Any]) -> Fields:

@@ -26,8 +26,9 @@ from strata.expr.entry import (
 )
 from strata.expr.functions.arithmetic import filled, whole
 from strata.expr.functions.formats import date_text, timestamp_text
-from strata.expr.functions.parse import decimals_around, from_text, text_as
+from strata.expr.functions.parse import from_text, text_as
 from strata.expr.functions.points import NotEvaluated, pointwise
+from strata.expr.functions.shapes import decimals_around
 from strata.expr.functions.timestamps import widened
 from strata.expr.functions.variants import from_variant
 from strata.expr.nodes import Call

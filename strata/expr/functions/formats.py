@@ -34,9 +34,24 @@ from strata.expr.functions.patterns import (
     same_frame,
     shown,
 )
+from strata.expr.functions.shapes import in_parts, moments_of, pattern_fits
 from strata.expr.functions.timestamps import widened
 from strata.expr.nodes import Call
-from strata.expr.spec import YES, Bounds, Flags, Numbers, Spec, Texts, everything, text_where
+from strata.expr.shapes import shape_of
+from strata.expr.spec import (
+    NO,
+    YES,
+    Bounds,
+    Flags,
+    Numbers,
+    Spec,
+    Texts,
+    both,
+    either,
+    everything,
+    negated,
+    text_where,
+)
 
 _DATE: Final = parse_pattern("yyyy-MM-dd")
 _SECONDS: Final = parse_pattern("yyyy-MM-dd HH:mm:ss")
@@ -124,16 +139,31 @@ def parsed_text(call: Call, args: Sequence[Spec]) -> Outcome | None:
     pattern = _pattern(call, 1)
     if pattern is None or call.args[0].type != "string":
         return None
-    null, fail = settle(call, YES)
+    shape, values = shape_of(args[0].values), texts(args[0])
+    fits, name = (NO, None) if shape is None else pattern_fits(shape, pattern)
+    local = call.type == "timestamp" and abroad(call)
+    found = _otherwise(values, pattern, local=local)
+    null, fail = settle(call, negated(fits))
+    # In a long year, microseconds leave 64 bits: an error in every mode
+    fail = either(fail, both(negated(fits), YES if found is None else found[1]))
+    if found is None and name is None:
+        return Outcome(everything(call.type), null, fail)
+    full = everything("timestamp")
+    assert isinstance(full, Numbers)
+    moments = full if found is None else found[0]
+    if name is not None:
+        moments = in_parts(moments, moments_of(values, name, local=local), fits)
+    return Outcome(moments, null, fail)
+
+
+def _otherwise(values: Texts, pattern: Pattern, *, local: bool) -> tuple[Numbers, Flags] | None:
+    """Return the moments of texts without a shape, and where some may have longer years."""
     known = pattern.ordered and pattern.first == "yyyy"
-    found = _read(texts(args[0]), pattern) if known else None
-    if found is None:  # in a long year, microseconds leave 64 bits: an error in every mode
-        return Outcome(everything(call.type), null, YES)
-    values, long = found
-    low, high = values.low, values.high
-    if call.type == "timestamp" and abroad(call):
-        low, high = widened(low, high)
-    return Outcome(Numbers(low, high, values.empty), null, fail | long)
+    found = _read(values, pattern) if known else None
+    if found is None or not local:
+        return found
+    moments, long = found
+    return Numbers(*widened(moments.low, moments.high), moments.empty), long
 
 
 def _read(values: Texts, pattern: Pattern) -> tuple[Numbers, Flags] | None:

@@ -17,9 +17,11 @@ from strata.expr.calendar import DAY_US
 from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
 from strata.expr.functions.formats import cast_text
 from strata.expr.functions.points import NotEvaluated, numbers_of
+from strata.expr.functions.shapes import decimals_around, moments_by_shape, numbers_by_shape
 from strata.expr.functions.timestamps import widened
 from strata.expr.members import whole_members
 from strata.expr.nodes import Call
+from strata.expr.shapes import shape_of
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
     Bools,
@@ -58,13 +60,18 @@ def from_text(call: Call, args: Sequence[Spec]) -> Spec:
         return _times(call, args)
     if isinstance(values, Json) and not values.quoted:
         return _from_json(call, args, values)
+    shape = shape_of(values)
+    if shape is not None and call.args[0].type == "string":
+        return strict(args, numbers_by_shape(call, shape))
     return strict(args, Outcome(everything(call.type), *settle(call, np.array([True]))))
 
 
 def _times(call: Call, args: Sequence[Spec]) -> Spec:
     """Return the dates or timestamps of a range of texts: those of a year, month or day."""
-    null, fail = settle(call, np.array([True]))
-    found = cast_text(texts(args[0]))
+    found, sure = cast_text(texts(args[0])), np.array([False])
+    if (shape := shape_of(args[0].values)) is not None:
+        found, sure = moments_by_shape(call, texts(args[0]), found, shape)
+    null, fail = settle(call, ~sure)
     if found is None:
         return strict(args, Outcome(everything(call.type), null, fail))
     if call.type == "date":
@@ -179,16 +186,3 @@ def _from_numbers(values: Json, target: SparkType) -> tuple[Numbers, Flags]:
     outside = (source.low < float(target.low)) | (source.high >= float(target.high + 1))
     # "1.5" and "1e3" are no integers to ANSI mode.
     return Numbers(low, high, source.empty), (outside | ~values.integral) & ~source.empty
-
-
-def decimals_around(source: Numbers, target: SparkType) -> tuple[Numbers, Flags]:
-    """Return narrow decimals that enclose doubles with a margin, and where some overflow."""
-    low, high = (np.clip(x, -1e18, 1e18) * 10.0**target.scale for x in (source.low, source.high))
-    low, high = low - np.abs(low) * 1e-14 - 2, high + np.abs(high) * 1e-14 + 2
-    outside = ((low < target.low) | (high > target.high)) & ~source.empty
-    # Clipped twice: as a double the type's limit may be rounded up.
-    low, high = (
-        np.clip(x, target.low, target.high).astype(np.int64).clip(target.low, target.high)
-        for x in (low, high)
-    )
-    return Numbers(low, high, source.empty), outside

@@ -16,7 +16,7 @@ from strata.expr import bounds as exact
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
 from strata.expr.functions.json import parse_path
-from strata.expr.functions.parse import decimals_around
+from strata.expr.functions.shapes import decimals_around
 from strata.expr.members import printed, whole_members
 from strata.expr.nodes import Call
 from strata.expr.records import Record

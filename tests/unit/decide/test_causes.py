@@ -11,8 +11,10 @@ import pytest
 from strata.decide.causes import _SAFE, Cause
 from strata.decide.reasons import Reason, reasons
 from strata.expr.filter import Filter
+from strata.expr.functions.json import parse_path
 from strata.expr.registry import REGISTRY
 from strata.stats import STATS_VERSION
+from strata.stats.protected import kept_names
 from strata.stats.wire import JSON_PATH, path_name
 from tests.spec.language import RELATION, E, call, col, constant, path
 
@@ -78,6 +80,20 @@ def test_a_missing_statistic_names_the_command(
     assert help in found.help
 
 
+@pytest.mark.parametrize("text", ["$.a", "$.a.b", "$['a b']"])
+def test_what_is_to_be_kept_is_named_so_that_it_is_kept(text: str) -> None:
+    """The name of a JSON column alone keeps none of its paths."""
+    root = _stats(path_name(8, ()), JSON_PATH, COUNTS | {"present": 10, "maps": 10})
+    number = call("cast", path(text), kind="double", ansi="ansi")
+    found = _reason(call("greater_than", number, constant(1.5, "double")), root)
+
+    assert found.cause is Cause.TRIMMED
+    pattern = found.help.removeprefix("add ").partition(" to stats.keep")[0]
+    steps = parse_path(text)
+    assert steps is not None
+    assert path_name(8, steps) in kept_names([path_name(8, steps)], RELATION, [pattern])
+
+
 def test_overlap_promises_no_cure_that_nobody_has_measured() -> None:
     found = _reason(col("n") > 3, FIVE)
 
@@ -93,6 +109,32 @@ def test_a_shortened_bound_is_told() -> None:
     assert found.cause is Cause.LOOSE
     assert "stats.budget_bytes" in found.help
     assert _reason(col("name") > "aa", _stats("s.6", TEXT, exact)).cause is Cause.OVERLAP
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"numbers": 10, "integers": 10, "num_low": 1.0, "num_high": 2.0}, Cause.OVERLAP),
+        ({"numbers": 10, "num_low": 1.0, "num_high": 9.0, "num_exact": False}, Cause.LOOSE),
+        ({"strings": 10, "str_low": "1", "str_high": "2"}, Cause.FAILS),
+        ({"strings": 10, "str_low": "1", "str_high": "2", "str_low_exact": False}, Cause.FAILS),
+    ],
+)
+def test_a_kind_of_json_that_does_not_occur_has_no_bound_to_shorten(
+    changes: dict[str, Any], cause: Cause
+) -> None:
+    kinds = COUNTS | {"present": 10, "complete": True, "num_exact": bool(changes.get("numbers"))}
+    exact = dict.fromkeys(("str_low_exact", "str_high_exact"), "strings" in changes)
+    stats = _stats(path_name(8, ("a",)), JSON_PATH, kinds | exact | changes)
+    number = call("cast", path("$.a"), kind="double", ansi="ansi")
+
+    assert _reason(call("greater_than", number, constant(1.5, "double")), stats).cause is cause
+
+
+def test_a_column_without_values_has_no_bound_to_shorten() -> None:
+    value = {"nulls": 10, "low": None, "high": None, "low_exact": False, "high_exact": False}
+    found = _reason(call("is_null", col("name")), _stats("s.6", TEXT, value))
+    assert found.cause is Cause.OVERLAP
 
 
 def test_a_function_without_a_rule_is_named() -> None:

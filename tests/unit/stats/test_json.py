@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 from strata.kernels.json_scan import MAX_DEPTH
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.stats import collect
 from strata.stats.json import collect_json
 from strata.stats.json_bounds import MAX_PATHS
 from tests.support.facts import known
@@ -36,6 +39,25 @@ def test_kinds_are_counted_apart_and_missing_keys_are_known() -> None:
     assert (a["present"], a["numbers"], a["strings"], a["json_nulls"]) == (3, 1, 1, 1)
     assert (b["present"], b["lists"]) == (1, 1)
     assert root["complete"]
+
+
+def test_paths_of_the_keep_list_come_first_where_not_all_fit() -> None:
+    relation = Relation(0, (Column(5, "Doc", parse_type("jsonb")),), (5,), ())
+    wide = ",".join(f'"k{n:03}":{n}' for n in range(400))
+    texts = [f'{{{wide},"Rare":{{"deep":{{"x":1}},"other":2}}}}', *[f"{{{wide}}}"] * 9]
+    rows = pa.table({"5": pa.array(texts)})
+
+    def known_of(*keep: str) -> set[str]:
+        return {*collect(rows, relation, keep).schema.names}
+
+    assert "s.5$.Rare" not in known_of()
+    assert "s.5$.Rare" not in known_of("rare.deep.x", "*_at", "x")
+    assert {"s.5$.Rare", "s.5$.Rare.deep", "s.5$.Rare.deep.x"} <= known_of("doc.rare.deep.x")
+    assert "s.5$.Rare.other" not in known_of("doc.rare.deep.*")
+    found = collect(rows, relation, ("doc.rare.*",))
+    assert len([name for name in found.schema.names if "$" in name]) == MAX_PATHS
+    assert not found.column("s.5$")[0].as_py()["complete"]
+    assert found.column("s.5$.Rare")[0].as_py()["complete"]
 
 
 def test_lists_are_not_descended() -> None:

@@ -5,10 +5,13 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
+from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
+from strata.model.types import parse_type
 from strata.stats import collect, encoded_size, trim
-from strata.stats.protected import most_bytes
+from strata.stats.protected import keep_pattern, kept_names, kept_paths, most_bytes
+from strata.stats.wire import path_name
 from strata.store.open import open_stores
 
 DOC = '{"event":"%s","created_at":"2024-01-01","sender":{"received_url":"%s"}}'
@@ -83,3 +86,17 @@ def test_every_column_of_the_declared_order_is_protected(order: list[str], more:
     plain = most_bytes(spec(order=[]).relation(), ())
 
     assert most_bytes(spec(order=order).relation(), ()) == pytest.approx(plain * (1 + more), abs=1)
+
+
+@pytest.mark.parametrize("path", [("a",), ("A", "b.c"), ("a*", "b?", "[c]")])
+def test_a_pattern_for_a_path_protects_it_and_no_other(path: tuple[str, ...]) -> None:
+    relation = Relation(0, (Column(8, "Doc", parse_type("jsonb")),), (8,), ())
+    name, other = path_name(8, path), path_name(8, (*path[:-1], "zz"))
+    pattern = keep_pattern(name, relation)
+
+    assert name in kept_names([name], relation, [pattern])
+    assert other not in kept_names([other], relation, [pattern])
+    chosen = kept_paths("Doc", [pattern])
+    assert chosen is not None
+    assert chosen(path)
+    assert not chosen((*path[:-1], "zz"))

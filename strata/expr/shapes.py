@@ -1,0 +1,33 @@
+"""What all texts of a part are written like: the numbers and moments that casts read from them."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from strata.expr.spec import Bounds, Flags, Texts, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What all texts of each part are written like: `strata.stats.shapes`."""
+
+    whole: Flags  # whole numbers, of [low, high]
+    low: Bounds  # int64
+    high: Bounds
+    number: Flags  # numbers with or without a fraction, of [num_low, num_high]
+    num_low: Bounds  # float64, each rounded to the nearest
+    num_high: Bounds
+    patterns: dict[str, Flags]  # moments that exist, as a pattern reads them
+
+
+@runtime_checkable
+class KnowsShape(Protocol):
+    """Members of a place whose texts may have a shape."""
+
+    def shape(self) -> Shape | None:
+        """Return what all texts of a part are written like; None if that is known nowhere."""
+
+
+def shape_of(values: Values) -> Shape | None:
+    """Return what texts are written like; None if nothing is known."""
+    members = values.members if isinstance(values, Texts) else None
+    return members.shape() if isinstance(members, KnowsShape) else None

@@ -5,6 +5,7 @@ from typing import Final
 
 _SPEED: Final = "the result is the same, only slower"
 _WIDER: Final = "the range is only wider, and not by much"
+_WARM: Final = "the same kernels are compiled for the same types"
 # (module, function, before, after): why no test can or should tell
 EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.flat", "collect_flat", "True", "False"): (
@@ -111,4 +112,37 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.ingest.verify", "_chosen", "drawn % 2 ** 64 * FRACTION < how.share",
         "drawn % 2 ** 64 * FRACTION <= how.share",
     ): "they differ where a hash is the share to its last bit, which one in 2**53 is",
+    (
+        "strata.ingest.write", "", "2", "3",
+    ): "how many threads settle an upsert changes no row",
+    ("strata.updates.slices", "_rows_before", "1", "2"): (
+        "of two rows, both are compared in any case"
+    ),
+    ("strata.updates.warm", "warm", "1", "2"): _WARM,
+    ("strata.updates.warm", "warm", "True", "False"): _WARM,
+    ("strata.expr.functions.points", "_sharpened", "1", "2"): (
+        "the condition behind it says that there are two or more"
+    ),
+    ("strata.decide.blooms", "", "1024", "1025"): (
+        "how many bytes of filters wait for their turn changes no verdict"
+    ),
+    ("strata.decide.explain", "", "2000", "2001"): (
+        "it bounds how long an answer takes; a test sets another bound"
+    ),
+    ("strata.decide.fields", "_physical", "False", "True"): (
+        "what is under a null is arbitrary, and its readers mask it"
+    ),
+    ("strata.decide.ranges", "ranged", "False", "True"): f"{_SPEED}: each column is copied",
+    ("strata.decide.reasons", "_possible", "False", "True"): (
+        "of what has no rule, nobody asks whether it may fail"
+    ),
+    ("strata.decide.row_groups", "_columns_alike", "1", "2"): "both are versions of no relation",
+    (
+        "strata.decide.row_groups", "_tightened", "lows is None or highs is None", "highs is None",
+    ): "both are of one type, and only the type decides whether keys are decoded",
+    (
+        "strata.decide.specs", "View._count",
+        "field is None or field.values is None or (not pa.types.is_int64(field.type))",
+        "field is None or not pa.types.is_int64(field.type)",
+    ): "a field of int64 has its numbers",
 }  # fmt: skip

@@ -173,7 +173,7 @@ def test_a_part_whose_row_groups_are_not_known_has_none_to_bound() -> None:
 def test_pages_of_one_run_are_passed_by_as_they_are_unless_all_are_to_be_opened() -> None:
     stores = memory_stores()
     create(stores, RELATION, part_bytes=256)
-    rows = table(RELATION, [(n, f"s{n}", 0, 1) for n in range(500)])
+    rows = table(RELATION, [(n, f"s{n}", 0, 1) for n in range(50)])
     with cut(2, 2):
         [batch] = append(stores, "shard", 0, 1, [rows]).batches
     [step] = descend(stores, load(stores), None)

@@ -5,17 +5,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from strata.expr.entry import Entry
+from strata.expr.entry import Context, Entry, opened
 from strata.expr.members import whole_members
-from strata.expr.nodes import Column
-from strata.expr.spec import spark_type, text_least
+from strata.expr.nodes import Call, Column
+from strata.expr.spec import YES, spark_type, text_least
 
 
 def test_a_column_may_be_null_and_a_function_passes_no_members_unless_it_is_said() -> None:
-    rule: Any = None
+    function = Entry("f", "a", (1, 1), lambda call, args, _: opened(call, args), "")
+    call = Call("f", (Column(1, "n", "long"),), "long")
 
     assert Column(1, "n", "long").nullable
-    assert not Entry("f", "a", (1, 1), rule, "").passes
+    assert call.option("unit") == ""
+    assert not function.passes
+    assert function.transfer(call, (), Context(0, 0)).null is YES
 
 
 def test_the_lesser_of_an_unknown_bound_is_unknown_unless_it_is_said() -> None:

@@ -23,10 +23,8 @@ pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[3]
 KNOWN = load()
-# That are killed or explained so far; over 440 are drawn, `make mutants` judges them all.
-LEAST = 390
-# That survive without a reason, and stand on the page as such. It may only fall.
-NOT_SETTLED = 25
+# That are noticed or explained at least; more are drawn, and the choice moves with the sources.
+LEAST = 440
 
 SOURCE = '''
 """A module."""
@@ -121,10 +119,10 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(KNOWN), "run: python -m tests.mutants --page"
 
 
-def test_each_survivor_has_its_reason_or_is_not_settled() -> None:
+def test_each_survivor_has_its_reason() -> None:
     survived = {m for m, verdict in KNOWN.items() if verdict.outcome == "survived"}
 
-    assert len({m for m in survived if not explained(m)}) <= NOT_SETTLED
+    assert [m for m in survived if not explained(m)] == []
     assert sum(v.outcome == "killed" or bool(explained(m)) for m, v in KNOWN.items()) >= LEAST
     named = {(m.module, m.function, m.before, m.after) for m in survived}
     assert set(EXPLAINED) <= named, "a reason for what does not survive"

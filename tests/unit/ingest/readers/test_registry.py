@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import PACKINGS
+from strata.ingest.land.files import PACKINGS, SourceFile
 from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.formats.interface import KEPT, Format, format_of
 from strata.ingest.readers.messages import MESSAGES
@@ -85,3 +85,23 @@ def test_a_format_is_refused_with_an_envelope_that_it_cannot_have(name: str, env
     else:
         with pytest.raises(InvalidRequest, match="cannot have this envelope"):
             check_spec(spec, spec.relation())
+
+
+class Bare(Format):
+    """A format that says only what it must."""
+
+    def read(self, file: Any, columns: Any) -> Any:
+        """See `Format`."""
+
+    def guesses(self, file: Any, envelope: str) -> Any:
+        """See `Format`."""
+
+
+def test_a_format_that_does_not_say_so_is_not_cut_has_no_dialect_and_joins_no_files() -> None:
+    bare = Bare()
+    file = SourceFile("/x", "x", 1)
+
+    assert (bare.ranges(file, 1), bare.dialect([file]), bare.joined([b"x"])) == ((), None, None)
+    assert not bare.joins
+    assert bare.row_text is None
+    assert "debezium" not in bare.envelopes

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,6 +18,7 @@ with warnings.catch_warnings():
 from strata.compact import compact_shard
 from strata.machine.machine import Machine
 from strata.model.runner import serial
+from strata.state.rollout import record_verdicts
 from strata.store.open import Stores
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
@@ -99,6 +101,21 @@ def test_each_page_is_whole_and_its_links_lead_to_pages(stores: Stores, address:
         assert seen.get(at).status_code == 200, link
     for label in shape.of("label"):
         assert label["for"] in ids
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "/shards/nowhere"])
+def test_each_page_says_the_zone_of_its_times(stores: Stores, address: str) -> None:
+    """Airflow's own pages, around it, have those of the person who looks."""
+    assert "Times are in UTC" in client(pages_of(stores)).get(address).text
+
+
+@pytest.mark.parametrize(("many", "said"), [(1, "the last validation<"), (3, "3 validations<")])
+def test_what_is_to_be_weighed_counts_validations(many: int, said: str) -> None:
+    stores = filled()
+    for n in range(many):
+        Machine(stores).apply(NAME, partial(record_verdicts, key=f"verdicts/{n}"))
+    page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
+    assert f"<b>No finding</b> in {'the last ' * (many > 1)}{said}" in page
 
 
 def test_a_page_runs_only_its_own_script_and_loads_nothing(stores: Stores) -> None:

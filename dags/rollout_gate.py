@@ -14,6 +14,7 @@ takes them by itself.
 | May I run it again, or clear it? | Yes. An open request is taken up again, and shown anew. A run that is repeated makes no request of its own: that is for who triggers a new one. An answer belongs to the request that was shown with it, and approves nothing else. |
 | Who asks? | Who triggered the run, as Airflow knows them; or who ran `strata rollout request`. |
 | Who may answer? | Whom the policy of the store names (`strata rollout gates show`), or anybody if it names nobody; never who asks. Airflow takes an answer from nobody else, where a task can know its people: with the simple auth manager, or with `STRATA_PEOPLE`. The store refuses the others in any case. |
+| It failed with *no step is asked for*: what now? | Nothing. The request was answered elsewhere, on the console or the command line, or has lapsed: `strata rollout show` says by whom. |
 | It was approved, but failed with *who asks cannot approve*? | Let somebody else answer the next run. |
 
 A waiting run holds no worker and no slot of a pool.

@@ -26,6 +26,23 @@ def chosen(options: Sequence[str]) -> tuple[str, str]:
     return (APPROVE if word == APPROVE and request else REJECT), request
 
 
+def taken_by(history: Sequence[Mapping[str, Any]], noted: Mapping[str, Any]) -> bool:
+    """Return whether a noted approval took the last step of a shard.
+
+    `history`: lines of `strata rollout show`, newest first. `noted`: request, person, reason, and
+    when the answer was given (`at_ms`). A step that was taken before the answer is not its own.
+    """
+    last = next((line for line in history if line["before"] != line["after"]), None)
+    at_ms = noted.get("at_ms")
+    return (
+        last is not None
+        and last["what"] == "approved"
+        and all(last[name] == noted.get(name) for name in ("request", "by", "reason"))
+        and isinstance(at_ms, int)
+        and last["at_ms"] >= at_ms
+    )
+
+
 def subject(shown: Mapping[str, Any]) -> str:
     """Return the headline of the question."""
     asked = shown["request"]

@@ -3,10 +3,16 @@
 Anybody who may trigger a DAG can write where Airflow keeps the data that tasks exchange, so none of
 it is trusted here. The task reads the evidence from the store. It gets the answer, and the person
 who gave it, from Airflow's own record of answers. An option names the request that it is about.
+
+Airflow may stop the task after its approval was committed. Airflow forgets the answer then, and
+tries again. So the task notes an approval before it carries it out. The next try ends well if the
+store's history has that very approval, and nothing moved the shard since. Who edits the note
+changes how a run ends, which Airflow lets them do in any case, and moves no shard.
 """
 
 import logging
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -21,6 +27,7 @@ NOBODY: Final = "nobody, in time"
 REASON: Final = (
     "approver_reason"  # not the name of a field in the DAG's form: Airflow would fill it from there
 )
+NOTE: Final = "answer"  # the key in what Airflow keeps for all tries of a task
 _LOG = logging.getLogger(__name__)
 
 
@@ -42,7 +49,7 @@ class Question(HITLOperator):
         self.shard = shard
 
     def execute(self, context: Any) -> Any:
-        """Show the open request, and wait.
+        """Show the open request, and wait; return the outcome if an earlier try took the step.
 
         Raises: AirflowFailException if no request is open, or if nobody in Airflow may answer.
         """
@@ -50,6 +57,11 @@ class Question(HITLOperator):
         among = [word for name in known for word in ("--among", name)]
         shown = run_strata("rollout", "show", self.shard, *among)
         if shown["request"] is None:
+            notes = _notes(context)
+            noted = None if notes is None else notes.get(NOTE)
+            if isinstance(noted, Mapping) and approval.taken_by(shown["history"], noted):
+                _LOG.info("%s is %s: an earlier try approved it", self.shard, shown["mode"])
+                return _outcome(shown, approval.APPROVE, noted)
             raise AirflowFailException(f"no step is asked for: shard {self.shard!r}")
         if known:
             self.assigned_users = people.assigned(known, shown["request"])
@@ -62,10 +74,12 @@ class Question(HITLOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         """Approve or reject in the name of the person who answered; return the outcome."""
-        return self.answered(super().execute_complete(context, event))
+        return self.answered(super().execute_complete(context, event), _notes(context))
 
-    def answered(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def answered(self, given: Mapping[str, Any], notes: Any = None) -> dict[str, Any]:
         """Carry out the answer; no answer in time is a rejection.
+
+        `notes`: where an approval is noted before it is carried out, with `set(key, value)`.
 
         Raises: AirflowFailException for an approval without a reason, or a refused one.
         """
@@ -80,25 +94,14 @@ class Question(HITLOperator):
                 )
         else:
             word, reason = approval.REJECT, reason or "no reason was given"
-        shown = run_strata(
-            "rollout",
-            word.lower(),
-            self.shard,
-            "--request",
-            request,
-            "--by",
-            who or NOBODY,
-            "--reason",
-            reason,
-        )
+        said = {"request": request, "by": who or NOBODY, "reason": reason}
+        if word == approval.APPROVE and notes is not None:
+            at: datetime = given["responded_at"]
+            notes.set(NOTE, {**said, "at_ms": int(at.timestamp() * 1000)})
+        options = [part for name, value in said.items() for part in (f"--{name}", value)]
+        shown = run_strata("rollout", word.lower(), self.shard, *options)
         _LOG.info("%s is now %s: request %s, %s", self.shard, shown["mode"], request, word.lower())
-        return {
-            "mode": shown["mode"],
-            "by": who or NOBODY,
-            "reason": reason,
-            "answer": word.lower(),
-            "request": request,
-        }
+        return _outcome(shown, word, said)
 
     def validate_chosen_options(self, chosen_options: list[str]) -> None:
         """Accept any option: Airflow accepts only shown ones, and the request is checked later."""
@@ -111,3 +114,18 @@ def form() -> dict[str, Param]:
     """Return the fields of the question: a reason, initially empty."""
     description = "What you looked at, and why. An approval needs one."
     return {REASON: Param("", type="string", title="Reason", description=description)}
+
+
+def _notes(context: Any) -> Any:
+    """Return what Airflow keeps for all tries of a task; None in an Airflow before 3.3."""
+    return context.get("task_state_store")
+
+
+def _outcome(shown: Mapping[str, Any], word: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "mode": shown["mode"],
+        "by": said["by"],
+        "reason": said["reason"],
+        "answer": word.lower(),
+        "request": said["request"],
+    }

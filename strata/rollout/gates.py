@@ -82,8 +82,10 @@ def _counted(seen: Evidence, to: Mode, settings: Thresholds) -> Iterator[Gate]:
 
 def _strata(seen: Evidence, settings: Thresholds) -> Gate:
     thin = [s for s in seen.strata if s.parts < settings.stratum_parts]
-    least = f"at least {settings.stratum_parts} audited parts in each"
-    shown = f"{len(seen.strata)} strata, {len(thin)} of them too thin"
+    parts = "part" if settings.stratum_parts == 1 else "parts"
+    least = f"at least {settings.stratum_parts} audited {parts} in each"
+    number = len(seen.strata)
+    shown = f"{number} {'stratum' if number == 1 else 'strata'}, {len(thin)} of them too thin"
     if thin:
         shown += f" ({', '.join(f'{s.name}: {s.parts}' for s in thin[:3])})"
     return Gate("strata", least, shown, bool(seen.strata) and not thin)
@@ -103,4 +105,4 @@ def _failed(seen: Evidence, settings: Thresholds) -> Gate:
 
 def bound_text(seen: Evidence) -> str:
     """Return the claim that the evidence supports, and no more: a bound on the audited mix."""
-    return f"at most {upper_bound(seen.parts):.4%} wrong skips (95 %, on the audited mix)"
+    return f"at most {100 * upper_bound(seen.parts):.4f} % wrong skips (95 %, on the audited mix)"

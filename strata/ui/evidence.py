@@ -25,6 +25,7 @@ BOUND, JUDGED, GAP, BOTTOM = 190, 90, 50, 30  # heights of the panels, and aroun
 _FIGURES: Final = ("evidence_parts", "evidence_repeats", "evidence_distinct_parts")
 _TICKS: Final = 5
 _DAYS: Final = 5 * 86_400_000  # from here on ticks are days
+_LINE: Final = 14  # pixels between two lines of text
 _LABEL: Final = 84  # pixels that the name of a step takes
 
 
@@ -213,11 +214,19 @@ class _Drawing:
                 free = x + _LABEL
 
     def targets(self) -> Iterator[Markup]:
+        names: dict[int, list[str]] = {}
         for name, parts in self.wanted:
+            names.setdefault(parts, []).append(name)
+        below = float(TOP + _LINE)  # the names of steps stand above
+        for parts in sorted(names):
             y = self.y(upper_bound(parts))
             yield element("line", style_of="target", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
-            text = f"{name}: {rate(upper_bound(parts))}, {several(parts, 'part')}"
-            yield element("text", text, style_of="target-name", x=WIDTH - RIGHT, y=y - 5)
+            text = (
+                f"{', '.join(names[parts])}: {rate(upper_bound(parts))}, {several(parts, 'part')}"
+            )
+            label = y - 5 if y - 5 >= below else max(y + _LINE, below)
+            yield element("text", text, style_of="target-name", x=WIDTH - RIGHT, y=label)
+            below = label + _LINE
 
     def lines(self) -> Iterator[Markup]:
         repeated = [(p.at_ms, self.count_y(p.parts + p.repeats)) for p in self.points]

@@ -188,10 +188,15 @@ class Bullet:
 
 def bullets(gates: Sequence[Mapping[str, Any]]) -> list[Bullet]:
     """Return gates as bars; those that ask for at least a number show how much of it there is."""
-    return [
-        Bullet(g["name"], g["found"].partition(" (")[0], g["wanted"], g["passed"], _share(g))
-        for g in gates
-    ]
+    return [Bullet(g["name"], *_found_and_wanted(g), g["passed"], _share(g)) for g in gates]
+
+
+def _found_and_wanted(gate: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a gate found and wanted, in a few words; ids of code stand once."""
+    found, wanted = gate["found"].partition(" (")[0], gate["wanted"]
+    if gate["name"] != "code":
+        return found, wanted
+    return ("the code of now", wanted) if gate["passed"] else (found, f"now {wanted}")
 
 
 def _share(gate: Mapping[str, Any]) -> float | None:

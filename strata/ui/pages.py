@@ -77,7 +77,7 @@ def _templates() -> Environment:
     )
     env.globals |= {
         name: getattr(shown, name)
-        for name in ("counted", "several", "size", "sizes", "when", "age")
+        for name in ("counted", "several", "size", "sizes", "when", "age", "doer")
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),

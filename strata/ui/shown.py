@@ -70,3 +70,13 @@ def age(now_ms: int, then_ms: int) -> str:
     """
     gone = max(now_ms - then_ms, 0)
     return next((f"{gone // unit:,} {name} ago" for unit, name in _AGES if gone >= unit), "now")
+
+
+def doer(who: str) -> tuple[str, str]:
+    """Return who did something, and the id of the run of Airflow in which, if it was one.
+
+    >>> doer("airflow soft_evaluation manual__2026"), doer("ann")
+    (('airflow soft_evaluation', 'manual__2026'), ('ann', ''))
+    """
+    words = who.split(" ")
+    return (" ".join(words[:2]), words[2]) if words[0] == "airflow" and words[2:] else (who, "")

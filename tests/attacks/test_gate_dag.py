@@ -46,22 +46,42 @@ class Gate:
         question.render_template_fields({"params": PARAMS}, self.dag.get_template_env())
         return question
 
-    def shown(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    def shown(
+        self, monkeypatch: pytest.MonkeyPatch, notes: "Notes | None" = None
+    ) -> dict[str, Any]:
         """Put the question; return what Airflow is given to keep."""
         kept: dict[str, Any] = {}
         monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **given: kept.update(given))
         with pytest.raises(TaskAwaitingInput):
-            self.question.execute({"task_instance": SimpleNamespace(id="1")})
+            self.tried(notes)
         return kept
 
-    def answer(self, chosen: str, who: str | None, reason: str | None = "I looked") -> Any:
+    def tried(self, notes: "Notes | None") -> Any:
+        """Begin a try of the question; `notes`: what Airflow keeps for all its tries."""
+        instance = SimpleNamespace(id="1")
+        return self.question.execute({"task_instance": instance, "task_state_store": notes})
+
+    def answer(
+        self,
+        chosen: str,
+        who: str | None,
+        reason: str | None = "I looked",
+        notes: "Notes | None" = None,
+    ) -> Any:
         given = {
             "chosen_options": [chosen],
             "params_input": {} if reason is None else {"approver_reason": reason},
             "responded_by_user": None if who is None else {"id": who, "name": who},
             "responded_at": datetime.now(UTC),
         }
-        return self.question.execute_complete({}, given)
+        return self.question.execute_complete({"task_state_store": notes}, given)
+
+
+class Notes(dict[str, Any]):
+    """What Airflow keeps for all tries of a task."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = json.loads(json.dumps(value))
 
 
 def strata(*words: str) -> dict[str, Any]:

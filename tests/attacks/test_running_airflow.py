@@ -221,6 +221,10 @@ def test_an_old_answer_repeated_approves_nothing_new(gate: Gate) -> None:
     assert gate.state("old").rollout.mode == "soft"
     done = gate.here.airflow.api.returned(GATE, old, "question")
     assert (done["request"], done["by"], done["reason"]) == (first, "bob", "I looked")
+    taken = gate.state("old")
+    assert gate.clear("mallory", old, "question") == 200
+    assert "an earlier try approved it" in gate.ends(old, "success")
+    assert gate.state("old") == taken, "it is the same step, not another one"
     gate.change("old", ladder.step_down, to="off", who="carl", reason="something is wrong")
 
     new = gate.trigger("mallory", "old")

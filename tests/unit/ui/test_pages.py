@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,11 +16,16 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from strata.compact import compact_shard
+from strata.history.metrics import Metrics
+from strata.history.operations import note
 from strata.machine.machine import Machine
 from strata.model.runner import serial
+from strata.model.settings import Settings
+from strata.state.rollout import record_verdicts
 from strata.store.open import Stores
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
+from strata.ui.evidence import EvidencePoint, LadderEvent, evidence_svg
 from strata.ui.needs import ASKED
 from strata.ui.pages import ConsolePages, policy
 from strata.ui.svg import element, spine_svg
@@ -99,6 +105,21 @@ def test_each_page_is_whole_and_its_links_lead_to_pages(stores: Stores, address:
         assert seen.get(at).status_code == 200, link
     for label in shape.of("label"):
         assert label["for"] in ids
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "/shards/nowhere"])
+def test_each_page_says_the_zone_of_its_times(stores: Stores, address: str) -> None:
+    """Airflow's own pages, around it, have those of the person who looks."""
+    assert "Times are in UTC" in client(pages_of(stores)).get(address).text
+
+
+@pytest.mark.parametrize(("many", "said"), [(1, "the last validation<"), (3, "3 validations<")])
+def test_what_is_to_be_weighed_counts_validations(many: int, said: str) -> None:
+    stores = filled()
+    for n in range(many):
+        Machine(stores).apply(NAME, partial(record_verdicts, key=f"verdicts/{n}"))
+    page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
+    assert f"<b>No finding</b> in {'the last ' * (many > 1)}{said}" in page
 
 
 def test_a_page_runs_only_its_own_script_and_loads_nothing(stores: Stores) -> None:
@@ -386,6 +407,51 @@ def test_bars_are_full_only_when_a_gate_passes() -> None:
     assert [b.percent for b in shown] == [50, 99, 100, 0, 0, 75]
     assert [b.share is None for b in shown] == [False, False, False, True, True, False]
     assert shown[-1].found == "8 strata, 2 of them too thin"
+
+
+@pytest.mark.parametrize(
+    ("found", "passed", "said"),
+    [
+        ("06fa.1.1024", True, ("the code of now", "06fa.1.1024")),
+        ("17ab.1.1024", False, ("17ab.1.1024", "now 06fa.1.1024")),
+        ("no audit yet", False, ("no audit yet", "now 06fa.1.1024")),
+    ],
+)
+def test_an_id_of_code_stands_once(found: str, passed: bool, said: tuple[str, str]) -> None:
+    gate = {"name": "code", "found": found, "wanted": "06fa.1.1024", "passed": passed}
+    (shown,) = facts.bullets([gate])
+    assert (shown.found, shown.wanted) == said
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ([("audit", 1), ("on", 1)], ["audit, on: 95 %, 1 part"]),
+        ([("audit", 2), ("on", 1)], ["on: 95 %, 1 part", "audit: 78 %, 2 parts"]),
+        (
+            [("audit", 3000), ("on", 30000)],
+            ["audit: 0.10 %, 3,000 parts", "on: 0.010 %, 30,000 parts"],
+        ),
+    ],
+)
+def test_what_steps_want_is_written_side_by_side_and_never_upon_each_other(
+    targets: list[tuple[str, int]], said: list[str]
+) -> None:
+    points = [EvidencePoint(at, 9, 9, 9) for at in (0, DAY)]
+    drawn = evidence_svg(points, [LadderEvent(DAY, "on", "up")], targets)
+    labels = re.findall(r'class="target-name" x="[\d.]+" y="([\d.]+)">([^<]+)<', drawn)
+    heights = [float(y) for y, _ in labels]
+    assert all(b - a >= 14 for a, b in zip([42, *heights], heights, strict=False))
+    assert [text for _, text in labels] == said
+
+
+def test_the_run_of_airflow_stands_below_who_did_it() -> None:
+    stores = filled()
+    run = "manual__2026-11-25T14:16:14.781261+00:00__hDG7XZ92"
+    who = f"airflow soft_evaluation {run}"
+    note(stores, Metrics(Settings().metrics), "validate", 0, {"shard": NAME}, 0, by=who)
+    page = client(pages_of(stores)).get(f"/shards/{NAME}").text
+    assert f'<td class="who">airflow soft_evaluation<span class="help">{run}</span></td>' in page
 
 
 def test_strata_lie_by_filter_and_by_layout() -> None:

@@ -268,7 +268,8 @@ def _record(
     key = keys.verdict_key(state.name, keys.content_hash(data))
     machine.stores.blob.set(key, data)
     bad = [verdict for verdict in verdicts if verdict.outcome == "mismatch"]
-    found = f"{len(bad)} mismatches in {scope.run}, the first in {bad[0].part}" if bad else ""
+    number = "1 mismatch" if len(bad) == 1 else f"{len(bad)} mismatches"
+    found = f"{number} in {scope.run}, the first in {bad[0].part}" if bad else ""
     for race in range(RACES):
         counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs, percent)
         move = partial(

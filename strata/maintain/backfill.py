@@ -284,8 +284,8 @@ class _Work:
                 batch = None if done is None else done.batch
                 if done is not None:
                     self.log(
-                        f"{report.shard}: {report.parts_changed:,} of {report.parts_selected:,} "
-                        "parts have their statistics"
+                        f"{report.shard}: parts with statistics: "
+                        f"{report.parts_changed:,} of {report.parts_selected:,}"
                     )
         return report
 

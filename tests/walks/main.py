@@ -1,4 +1,4 @@
-"""Walk as a user through the schedule, a backfill and a report: `make walks`.
+"""Walk as a user through the schedule, a backfill, a report and the console: `make walks`.
 
 One Airflow with data of its own, and one browser with the network off. Pictures are written to
 docs/reference/walks; docs/reference/walks.md tells what they show, and a person has to look at
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from demo.places import HIDDEN, PROJECT
 from tests.walks.browser import browser
+from tests.walks.console import consoled
 from tests.walks.steps import Walk, backfilled, reported, scheduled
 from tests.walks.world import PEOPLE, Place, close_airflow, lay_out, open_airflow, password
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             scheduled(walk)
             backfilled(walk)
             reported(walk)
+            consoled(walk)
         outside = sorted({url for walker in walkers for url in walker.outside})
     finally:
         close_airflow(place)

@@ -1,4 +1,4 @@
-"""The three walks, step by step; each goes on where the one before it ended."""
+"""The first three walks, step by step; each goes on where the one before it ended."""
 
 import json
 import random

@@ -103,7 +103,8 @@ def _settings(folder: Path) -> str:
 
 def _agree(stores: Stores) -> None:
     """Let two people agree on gates that a week can pass."""
-    names = ("audit_parts", "audit_runs", "audit_days", "stratum_parts")
+    audit = ("audit_parts", "audit_runs", "audit_days", "stratum_parts")
+    names = (*audit, "on_parts", "on_days", "on_percent")
     ann, bob = (Person(name) for name in PEOPLE)
     ask = partial(policy.ask, to=dict.fromkeys(names, 1), who=ann, reason="a week is all there is")
     asked = policy.change(stores, ask).request

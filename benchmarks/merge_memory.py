@@ -213,7 +213,7 @@ def task_of(folder: Path, cap_bytes: int) -> MergeTask:
     manifests = manifests_of(stores, state, request)
     first = merge_tasks(state, request, manifests, stores.settings, cap_bytes)[0]
     runs = runs_of(manifests[key] for key in request.manifests)
-    return replace(first, runs=runs, piece=WHOLE, memory_bytes=cap_bytes)
+    return replace(first, runs=runs, within=WHOLE, memory_bytes=cap_bytes)
 
 
 def load_code() -> None:

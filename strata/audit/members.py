@@ -8,8 +8,8 @@ import pyarrow as pa
 from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
-from strata.stats.members import Sought, place_named, values_at
-from strata.stats.shapes import TextShape, texts_shape
+from strata.stats.members import TEXT_FORM, Sought, place_named, values_at
+from strata.stats.shapes import encloses, texts_shape
 from strata.stats.wire import BITS, OF_VALUES, SETS, SHAPES, place_of
 
 _STORED = "stored values"
@@ -44,14 +44,15 @@ def _lies(
     values: pa.BinaryArray | None,
     relation: Relation,
 ) -> Iterator[Lie]:
-    fields = dict(claim.items())
-    if fields["form"].as_py() != place.form:
+    fields, shape = dict(claim.items()), name.startswith(SHAPES)
+    if place.form != (TEXT_FORM if shape else fields["form"].as_py()):
         return
     label = label_of(place.name, place.column.id, relation)
-    if name.startswith(SHAPES):
+    if shape:
         texts = None if values is None else texts_shape(values.cast(pa.string()))
-        if values is None or not _is_true(fields, texts):
-            yield Lie(place.column.id, label, "shape", _written(fields), str(texts))
+        known = {field: value.as_py() for field, value in fields.items() if value.is_valid}
+        if values is None or (texts is not None and not encloses(claim.as_py(), texts)):
+            yield Lie(place.column.id, label, "shape", str(known), str(texts))
     elif name.startswith(SETS):
         if not fields["values"].is_valid:
             return
@@ -67,25 +68,6 @@ def _lies(
         lacking = None if values is None else int(np.count_nonzero(~hold_all(bits, values)))
         if lacking != 0:
             yield Lie(place.column.id, label, "bloom", key, _shown(lacking))
-
-
-def _is_true(fields: dict[str, pa.Scalar], texts: TextShape | None) -> bool:
-    """Return whether a recorded shape is that of some texts, or encloses it."""
-    if texts is None:  # no text at all
-        return True
-    claims = [(("low", "high"), texts.whole), (("num_low", "num_high"), texts.number)]
-    for names, actual in claims:
-        low, high = (fields[name].as_py() for name in names)
-        if low is None or high is None:
-            continue
-        if actual is None or not low <= actual[0] <= actual[1] <= high:
-            return False
-    return {*(fields["patterns"].as_py() or ())} <= texts.patterns
-
-
-def _written(fields: dict[str, pa.Scalar]) -> str:
-    known = {name: value.as_py() for name, value in fields.items() if name != "form"}
-    return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
 
 
 def _shown(lacking: int | None) -> str:

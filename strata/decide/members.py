@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 
 from strata.decide.fields import Rows, StatsArray
 from strata.expr.shapes import Shape
-from strata.expr.spec import Bounds, Flags, uniform
+from strata.expr.spec import NO, Bounds, Flags, uniform
 from strata.kernels.arrays import Bools
 from strata.stats.bloom import may_hold
 from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, TEXT_FORM
 from strata.stats.wire import BITS, BLOOM
 
 _WORD_BYTES: Final = 8
+_FAR: Final = 1e18  # whole numbers of a shape are no further from zero
 _BLOOM_FIELDS: Final = {(field.name, field.type) for field in BLOOM}
 
 
@@ -64,33 +65,32 @@ class PlaceMembers:
         """Return what all texts of a part are written like, for all parts."""
         if self._shapes is None:
             return None
-        known = self._recorded(self._shapes)
-        low, high, num_low, num_high = (
-            StatsArray(self._shapes.field(name)) for name in ("low", "high", "num_low", "num_high")
-        )
-        whole = _closed(known, low, high)
-        number = whole | _closed(known, num_low, num_high)
+        known = np.asarray(self._shapes.is_valid(), np.bool_)
+        low, high = (StatsArray(self._shapes.field(name)) for name in ("low", "high"))
+        number = _closed(known, low, high)
+        ends = _chosen(number, low), _chosen(number, high)
+        claimed = pc.fill_null(self._shapes.field("whole"), False)
+        whole = number & np.asarray(claimed, np.bool_) & (np.abs(ends).max(axis=0) <= _FAR)
+        least, most = (np.where(whole, end, 0.0) for end in (np.floor(ends[0]), np.ceil(ends[1])))
         return Shape(
             whole,
-            _chosen(whole, low),
-            _chosen(whole, high),
+            least.astype(np.int64),
+            most.astype(np.int64),
             number,
-            np.where(whole, _chosen(whole, low).astype(np.float64), _chosen(number, num_low)),
-            np.where(whole, _chosen(whole, high).astype(np.float64), _chosen(number, num_high)),
+            *ends,
             self._patterns(known),
         )
 
     def _patterns(self, known: Bools) -> dict[str, Flags]:
         """Return in which parts a pattern reads every text."""
         assert self._shapes is not None
-        lists = self._shapes.field("patterns")
-        parents = np.asarray(pc.list_parent_indices(lists), np.int64)
-        coded = pc.list_flatten(lists).dictionary_encode()
+        coded = self._shapes.field("patterns").dictionary_encode()
+        codes = np.asarray(pc.fill_null(coded.indices, -1))
         found: dict[str, Flags] = {}
-        for code, pattern in enumerate(coded.dictionary.to_pylist()):
-            there = np.zeros(self._parts, np.bool_)
-            there[parents[np.asarray(pc.equal(coded.indices, code))]] = True
-            found[pattern] = there & known
+        for code, patterns in enumerate(coded.dictionary.to_pylist()):
+            there = known & (codes == code)
+            for pattern in patterns.splitlines():
+                found[pattern] = found.get(pattern, NO) | there
         return found
 
     def may_hold(self, value: int | float | bytes) -> Bools:

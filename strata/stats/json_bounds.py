@@ -28,8 +28,8 @@ def number_bounds(ints: tuple[int, int] | None, floats: tuple[float, float] | No
     """
     lows, highs = [], []
     if ints is not None:
-        lows.append((_at_most(ints[0]), float(ints[0]) == ints[0]))
-        highs.append((_at_least(ints[1]), float(ints[1]) == ints[1]))
+        lows.append((at_most(ints[0]), float(ints[0]) == ints[0]))
+        highs.append((at_least(ints[1]), float(ints[1]) == ints[1]))
     if floats is not None:
         lows.append((math.nextafter(floats[0], -math.inf), False))
         highs.append((math.nextafter(floats[1], math.inf), False))
@@ -53,11 +53,13 @@ def string_bounds(extremes: tuple[str, str] | None) -> Fields:
     }
 
 
-def _at_most(value: int) -> float:
+def at_most(value: int) -> float:
+    """Return the greatest float64 that is not above a whole number."""
     nearest = float(value)
     return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
 
 
-def _at_least(value: int) -> float:
+def at_least(value: int) -> float:
+    """Return the least float64 that is not below a whole number."""
     nearest = float(value)
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)

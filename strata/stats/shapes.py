@@ -9,7 +9,7 @@ of fixed width that exist in the calendar.
 Errs: a place without a shape may hold anything. One other text in a part, and it has none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -25,7 +25,7 @@ from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.schema import Relation
 from strata.model.types import Kind
 from strata.stats.flat import Values
-from strata.stats.members import TEXT_FORM
+from strata.stats.json_bounds import at_least, at_most
 from strata.stats.nested import Place, enter, places
 from strata.stats.wire import SHAPE, Steps, inside_name, shape_name
 
@@ -245,17 +245,21 @@ class Shapes:
 
 
 def _stored(shape: TextShape) -> dict[str, Any]:
-    low, high = shape.whole or (None, None)
-    num_low, num_high = (shape.number if shape.whole is None else None) or (None, None)
-    patterns = sorted(shape.patterns) or None
-    return {
-        "form": TEXT_FORM,
-        "low": low,
-        "high": high,
-        "num_low": num_low,
-        "num_high": num_high,
-        "patterns": patterns,
-    }
+    low, high = shape.number or (None, None)
+    if shape.whole is not None:
+        low, high = at_most(shape.whole[0]), at_least(shape.whole[1])
+    patterns = "\n".join(sorted(shape.patterns)) or None
+    return {"low": low, "high": high, "whole": shape.whole is not None, "patterns": patterns}
+
+
+def encloses(fields: Mapping[str, Any], shape: TextShape) -> bool:
+    """Return whether recorded fields are true of texts of a shape."""
+    low, high = fields["low"], fields["high"]
+    if low is not None and high is not None:
+        ends = shape.whole if fields["whole"] else shape.number
+        if ends is None or not low <= ends[0] <= ends[1] <= high:
+            return False
+    return {*(fields["patterns"] or "").splitlines()} <= shape.patterns
 
 
 def _text_places(relation: Relation) -> Iterator[tuple[int, tuple[Place, ...]]]:

@@ -92,16 +92,15 @@ BLOOM: Final = pa.struct(
 )
 BITS: Final = "bits"
 
-# `low` and `high` null: some text is no whole number. `num_low` and `num_high`, rounded to the
-# nearest: of texts that are numbers, some of them with a fraction.
+# Few fields, since a manifest pays for each in each column. `whole`: the numbers have no fraction,
+# and their bounds are rounded outward; others are rounded to the nearest. `low` and `high` null:
+# some text is no number. `patterns`: of moments, with a line for each.
 SHAPE: Final = pa.struct(
     [
-        ("form", pa.string()),
-        ("low", pa.int64()),
-        ("high", pa.int64()),
-        ("num_low", pa.float64()),
-        ("num_high", pa.float64()),
-        ("patterns", pa.list_(pa.string())),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("whole", pa.bool_()),
+        ("patterns", pa.string()),
     ]
 )
 

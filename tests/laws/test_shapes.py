@@ -9,7 +9,7 @@ from strata.format.columns import updates_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect
-from strata.stats.shapes import Shapes, known_patterns, texts_shape
+from strata.stats.shapes import Shapes, encloses, known_patterns, texts_shape
 from strata.stats.wire import shape_name
 from tests.twins.shapes import shape_of_each
 
@@ -58,8 +58,12 @@ def test_pieces_together_are_as_the_whole(pieces: list[list[str | None]]) -> Non
     assert (name in stats.schema.names) == bool(whole)
     if whole:
         stored = stats.column(name)[0].as_py()
-        assert frozenset(stored["patterns"] or ()) == whole.patterns
-        assert whole.whole == (None if stored["low"] is None else (stored["low"], stored["high"]))
+        assert {*(stored["patterns"] or "").splitlines()} == whole.patterns
+        assert encloses(stored, whole)
+        assert stored["whole"] == (whole.whole is not None)
+        exact = whole.whole is None or max(map(abs, whole.whole)) <= 2**53
+        ends = whole.number or (None, None)
+        assert not exact or (stored["low"], stored["high"]) == ends
 
 
 def _nothing(relation: Relation) -> pa.Table:

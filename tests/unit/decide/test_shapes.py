@@ -158,26 +158,42 @@ def test_a_column_in_quarantine_has_no_shape() -> None:
 
 def _claim(**fields: Any) -> pa.RecordBatch:
     stats = stats_of(["b", "c"])
-    return stats.append_column(OTHER, pa.array([{"form": "text", **fields}], SHAPE))
+    return stats.append_column(OTHER, pa.array([fields], SHAPE))
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"form": "int64", "low": 1, "high": 2},  # recorded when the column was of another type
-        {"form": "", "low": 1, "high": 2},
-        {"low": 2, "high": 1},
-        {"low": 1},
-        {"num_low": float("nan"), "num_high": 1.0},
-        {"num_low": 2.0, "num_high": 1.0},
-        {"patterns": ["yyyy-MM-dd"]},
+        {"low": 2.0, "high": 1.0},
+        {"low": 2.0, "high": 1.0, "whole": True},
+        {"low": 1.0, "whole": True},
+        {"low": float("nan"), "high": 1.0},
+        {"low": 1.0, "high": float("nan"), "whole": True},
+        {"patterns": "yyyy-MM-dd"},
     ],
 )
 def test_a_claim_that_makes_no_sense_says_nothing(fields: dict[str, Any]) -> None:
     assert kept(above(number("double"), 5.0, "double"), _claim(**fields))
-    assert not kept(above(number("double"), 5.0, "double"), _claim(low=1, high=2))
+    assert not kept(above(number("double"), 5.0, "double"), _claim(low=1.0, high=2.0))
+
+
+def test_a_number_beyond_whole_ones_is_none() -> None:
+    claim = _claim(low=1.0, high=1e30, whole=True)
+
+    assert kept(above(number("long"), 5, "long"), claim)
+    assert kept(above(number("double"), 5.0, "double"), claim)
+    assert not kept(above(number("double"), 1e30, "double"), claim)
+
+
+@pytest.mark.parametrize("near", [2**53 + 1, 10**17 + 1, -(2**53) - 1, 10**18 - 1])
+def test_whole_numbers_that_no_float64_holds_are_enclosed(near: int) -> None:
+    stats = stats_of([str(near)])
+
+    assert kept(call("equal_to", number("long"), constant(near, "long")), stats)
+    assert kept(above(number("decimal(38,0)"), Decimal(near - 1), "decimal(38,0)"), stats)
+    assert not kept(above(number("long"), near + 1000, "long"), stats)
 
 
 def test_a_range_that_contradicts_the_shape_excludes_nothing() -> None:
-    stats = _claim(patterns=["yyyy-MM-dd"])  # texts of "b" to "c" are no days
+    stats = _claim(patterns="yyyy-MM-dd")  # texts of "b" to "c" are no days
     assert kept(call("is_not_null", number("date")), stats)

@@ -79,9 +79,9 @@ def test_a_write_records_what_texts_are_written_like() -> None:
     found = shapes_of(world())
 
     assert {*found} == SHAPES
-    numbers = [(one["low"], one["num_low"], one["num_high"]) for one in found["s.shape.2"]]
-    assert numbers == [(None, 4.0 * n, 4.0 * n + 3.5) for n in range(PARTS)]
-    assert [one["patterns"] for one in found["s.shape.3"]] == [["yyyy-MM-dd"]] * PARTS
+    numbers = [(one["whole"], one["low"], one["high"]) for one in found["s.shape.2"]]
+    assert numbers == [(False, 4.0 * n, 4.0 * n + 3.5) for n in range(PARTS)]
+    assert [one["patterns"] for one in found["s.shape.3"]] == ["yyyy-MM-dd"] * PARTS
     assert [one["low"] for one in found["s.shape.5/code"]] == [0, 4, 8]
     assert [one["high"] for one in found["s.shape.6/[]"]] == [4, 8, 12]
 
@@ -101,7 +101,7 @@ def test_a_merge_collects_them_anew() -> None:
 
     compact_shard(stores, "shard", Settings(stores.settings), full=True)
 
-    (low,) = {one["num_low"] for one in shapes_of(stores)["s.shape.2"]}
+    (low,) = {one["low"] for one in shapes_of(stores)["s.shape.2"]}
     assert low == 0.0
 
 
@@ -117,19 +117,19 @@ def test_trimming_leaves_them_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "claim", "said"),
     [
-        ("s.shape.2", {"low": 0, "high": 99}, "price"),
-        ("s.shape.2", {"num_low": 1.0, "num_high": 99.0}, "price"),
-        ("s.shape.2", {"num_low": -1.0, "num_high": 3.0}, "price"),
-        ("s.shape.3", {"patterns": ["dd/MM/yyyy"]}, "day"),
-        ("s.shape.4", {"low": 0, "high": 99}, "word"),
-        ("s.shape.5/code", {"low": 1, "high": 3}, "inner"),
+        ("s.shape.2", {"low": 0.0, "high": 99.0, "whole": True}, "price"),
+        ("s.shape.2", {"low": 1.0, "high": 99.0}, "price"),
+        ("s.shape.2", {"low": -1.0, "high": 3.0}, "price"),
+        ("s.shape.3", {"patterns": "dd/MM/yyyy\nyyyy-MM-dd"}, "day"),
+        ("s.shape.4", {"low": 0.0, "high": 99.0}, "word"),
+        ("s.shape.5/code", {"low": 1.0, "high": 3.0, "whole": True}, "inner"),
     ],
 )
 def test_a_shape_that_texts_do_not_have_is_a_finding(name: str, claim: Any, said: str) -> None:
     stores = world()
     assert statements(stores, stats_columns(manifest(stores))) == []
     known = stats_columns(manifest(stores))
-    lie = pa.array([{"form": "text", **claim}] * PARTS, SHAPE)
+    lie = pa.array([claim] * PARTS, SHAPE)
     place = known.schema.get_field_index(name)
     wrong = known.append_column(name, lie) if place < 0 else known.set_column(place, name, lie)
 
@@ -142,7 +142,7 @@ def test_a_shape_that_texts_do_not_have_is_a_finding(name: str, claim: Any, said
 def test_a_looser_claim_is_no_finding() -> None:
     stores = world()
     known = stats_columns(manifest(stores))
-    loose = pa.array([{"form": "text", "num_low": -9.0, "num_high": 99.0}] * PARTS, SHAPE)
+    loose = pa.array([{"low": -9.0, "high": 99.0}] * PARTS, SHAPE)
     place = known.schema.get_field_index("s.shape.2")
 
     assert statements(stores, known.set_column(place, "s.shape.2", loose)) == []

@@ -21,9 +21,9 @@ from strata.audit.escape import Witness, escaping
 from strata.audit.members import find_member_lies
 from strata.audit.verdict import Verdict
 from strata.decide.blooms import with_bits
-from strata.decide.cases import case_places, shaped_places
+from strata.decide.cases import case_places
 from strata.decide.decision import decide, split_conjuncts
-from strata.decide.places import compared_places
+from strata.decide.places import compared_places, shaped_places
 from strata.decide.skips import Skipped
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from strata.decide.fields import Rows
 from strata.decide.members import PlaceMembers
-from strata.decide.places import statistics_of
+from strata.decide.places import accessed
 from strata.decide.specs import PartSpecs, View
 from strata.expr.functions.json import parse_list_path, parse_path
 from strata.expr.nodes import Call, Column, Expr, Literal
@@ -46,14 +46,12 @@ from strata.stats.members import (
     TEXT_FORM,
     place_named,
 )
-from strata.stats.wire import ELEMENT, KEYS, VALUES, Path, parse_inside, path_name
+from strata.stats.wire import Path, parse_inside, path_name
 
 CASES: Final = 65_536  # that are judged together
 CASES_MAX: Final = 1 << 20  # of one decision, for each choice of places: about a second
 TOGETHER: Final = 256  # cases of one part, where two places have values
-_MANY: Final = frozenset({ELEMENT, KEYS, VALUES})
 _EXACT: Final = frozenset({"equal_to", "equal_null_safe", "in", "is_null", "is_not_null"})
-_SHAPED: Final = frozenset({"cast", "get_timestamp"})
 _FAR: Final = 10**18  # whole numbers of JSON below it are recorded
 
 
@@ -69,37 +67,12 @@ def _worthwhile(expr: Expr) -> Iterator[str]:
     if not isinstance(expr, Call):
         return
     for arg in expr.args:
-        place = _accessed(arg)
+        place = accessed(arg)
         if place is None:
             yield from _worthwhile(arg)
         elif expr.function not in _EXACT or any(
             not isinstance(other, Literal) for other in expr.args if other is not arg
         ):
-            yield place
-
-
-def _accessed(expr: Expr) -> str | None:
-    """Return the statistics of the place whose single value an expression is."""
-    plain = isinstance(expr, Column)
-    if isinstance(expr, Call) and expr.function in ("get_json_object", "get_struct_field"):
-        plain = isinstance(expr.args[0], Column) or _accessed(expr.args[0]) is not None
-    if not plain:
-        return None
-    names = sorted(set(statistics_of(expr)), key=len)
-    inside = parse_inside(names[-1]) if names else None
-    steps = () if inside is None else inside[1]
-    return names[-1] if names and not _MANY & set(steps) else None
-
-
-def shaped_places(expr: Expr) -> Iterator[str]:
-    """Yield the statistics of the places of text whose shape says what a function makes of them."""
-    if not isinstance(expr, Call):
-        return
-    for arg in expr.args:
-        yield from shaped_places(arg)
-    if expr.function in _SHAPED and expr.args[0].type == "string":
-        place = _accessed(expr.args[0])
-        if place is not None and parse_inside(place) is not None:
             yield place
 
 

@@ -21,10 +21,9 @@ from strata.decide.cases import (
     case_groups,
     case_places,
     places_with_cases,
-    shaped_places,
 )
 from strata.decide.fields import Rows
-from strata.decide.places import compared_places, statistics_of
+from strata.decide.places import compared_places, shaped_places, statistics_of
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter

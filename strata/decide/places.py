@@ -16,6 +16,7 @@ from strata.stats.wire import (
     column_name,
     field_step,
     inside_name,
+    parse_inside,
     path_name,
 )
 
@@ -54,6 +55,8 @@ _EQUALITIES: Final = frozenset(
         "get_map_value",
     }
 )
+_MANY: Final = frozenset({ELEMENT, KEYS, VALUES})
+_SHAPED: Final = frozenset({"cast", "get_timestamp"})  # they read what a text is written like
 _ENTRY: Final = "{}"  # stands for a step into an entry of a map, for which there are no statistics
 
 
@@ -172,3 +175,28 @@ def _parsed_field(expr: Expr, ordinal: object) -> str | None:
     if not isinstance(expr, Call) or expr.function != "from_json":
         return None
     return field_key(expr, tuple(reversed(steps)))
+
+
+def accessed(expr: Expr) -> str | None:
+    """Return the statistics of the place whose single value an expression is."""
+    plain = isinstance(expr, Column)
+    if isinstance(expr, Call) and expr.function in ("get_json_object", "get_struct_field"):
+        plain = isinstance(expr.args[0], Column) or accessed(expr.args[0]) is not None
+    if not plain:
+        return None
+    names = sorted(set(statistics_of(expr)), key=len)
+    inside = parse_inside(names[-1]) if names else None
+    steps = () if inside is None else inside[1]
+    return names[-1] if names and not _MANY & set(steps) else None
+
+
+def shaped_places(expr: Expr) -> Iterator[str]:
+    """Yield the statistics of the places of text whose shape says what a function makes of them."""
+    if not isinstance(expr, Call):
+        return
+    for arg in expr.args:
+        yield from shaped_places(arg)
+    if expr.function in _SHAPED and expr.args[0].type == "string":
+        place = accessed(expr.args[0])
+        if place is not None and parse_inside(place) is not None:
+            yield place

@@ -155,4 +155,4 @@ def test_a_part_that_its_values_skip_names_the_conjunct_that_none_of_them_satisf
 
 
 def test_a_place_without_sets_lists_no_values() -> None:
-    assert PlaceMembers(None, None, "text", 3, hopeful=False).listed() is None
+    assert PlaceMembers(None, None, None, "text", 3, hopeful=False).listed() is None

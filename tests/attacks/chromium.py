@@ -180,7 +180,10 @@ def chromium(folder: Path) -> Iterator[Browser]:
         world = f"--host-resolver-rules=MAP {OUTSIDE} 127.0.0.1:{port}, MAP * ~NOTFOUND, {HERE}"
         root = ["--no-sandbox"] if os.geteuid() == 0 else []  # as root it has none
         command = [program, *OPTIONS, *root, world, f"--user-data-dir={folder}", "about:blank"]
-        with _running(command, folder) as address, connect(address, max_size=None) as line:
+        with (
+            _running(command, folder) as address,
+            connect(address, max_size=None, open_timeout=PATIENCE) as line,
+        ):
             yield Browser(line, outside)
 
 

@@ -108,7 +108,7 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
 }  # fmt: skip
 
 
-def _of_additions(rows: pa.Table, relation: Relation) -> pa.RecordBatch:
+def _of_additions(rows: pa.Table, relation: Relation, _keep: object = ()) -> pa.RecordBatch:
     added = rows.filter(pc.greater(rows[D], 0))
     return _collect(added if added.num_rows else rows, relation)
 
@@ -118,7 +118,7 @@ def _compacted(*args: Any, **options: Any) -> Any:
         return _compact_shard(*args, **options)
 
 
-def _of_the_first(rows: pa.Table, relation: Relation) -> pa.RecordBatch:
+def _of_the_first(rows: pa.Table, relation: Relation, _keep: object = ()) -> pa.RecordBatch:
     return _collect(rows.slice(0, max(1, rows.num_rows // 2)), relation)
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 import strata.compact
-import strata.maintain.backfill
+import strata.maintain.collect
 import strata.parts.batch
 import strata.parts.part_facts
 import strata.stats.absent
@@ -153,7 +153,7 @@ OPERATION_FAULTS: Final[Mapping[str, list[Place]]] = {
         ("tests.spark.operations", "compact_shard", _compacted)
     ],
     "backfill looks at a part's first rows only": [
-        ("strata.maintain.backfill", "collect", _of_the_first)
+        ("strata.maintain.collect", "collect", _of_the_first)
     ],
     "the union of a batch leaves its last part out": [
         ("strata.parts.batch", "union", _without_the_last)

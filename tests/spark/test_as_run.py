@@ -20,6 +20,7 @@ from tests.spark.planted import (
     FAULTS,
     OPERATION_FAULTS,
     filters_until_found,
+    planted,
     steps_until_found,
 )
 from tests.spark.predicates import NOW_US, STOPPED, stopped
@@ -188,3 +189,11 @@ def test_a_fault_of_an_operation_would_be_found(
     steps, _ = steps_until_found(spark, tmp_path, fault)
 
     assert steps
+
+
+def test_each_fault_has_a_place_that_is_still_there() -> None:
+    """A place whose name has changed would end the run that is to find the fault."""
+    places = [*OPERATION_FAULTS.values(), *(found for _, _, found in FAULTS.values())]
+    for one in places:
+        with planted(one):
+            pass

@@ -16,12 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.decide.cases import (
-    CaseSpecs,
-    case_groups,
-    case_places,
-    places_with_cases,
-)
+from strata.decide.cases import CaseSpecs, case_groups, case_places, places_with_cases
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, shaped_places, statistics_of
 from strata.decide.specs import PartSpecs

@@ -14,6 +14,7 @@ from strata.expr.spec import NO, Bounds, Flags, uniform
 from strata.kernels.arrays import Bools
 from strata.stats.bloom import may_hold
 from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, TEXT_FORM
+from strata.stats.shapes import patterns_known
 from strata.stats.wire import BITS, BLOOM
 
 _WORD_BYTES: Final = 8
@@ -82,14 +83,15 @@ class PlaceMembers:
         )
 
     def _patterns(self, known: Bools) -> dict[str, Flags]:
-        """Return in which parts a pattern reads every text."""
+        """Return in which parts a pattern that is known reads every text."""
         assert self._shapes is not None
         coded = self._shapes.field("patterns").dictionary_encode()
         codes = np.asarray(pc.fill_null(coded.indices, -1))
         found: dict[str, Flags] = {}
         for code, patterns in enumerate(coded.dictionary.to_pylist()):
             there = known & (codes == code)
-            for pattern in patterns.splitlines():
+            # A pattern that is not known here may mean anything
+            for pattern in patterns_known().intersection(patterns.splitlines()):
                 found[pattern] = found.get(pattern, NO) | there
         return found
 

@@ -204,6 +204,12 @@ def known_patterns() -> Iterator[str]:
                 yield f"{date}{join}{clock}'Z'"
 
 
+@cache
+def patterns_known() -> frozenset[str]:
+    """Return the patterns of `known_patterns`."""
+    return frozenset(known_patterns())
+
+
 class Shapes:
     """Takes the rows of a part as they come, and remembers what their texts are written like."""
 

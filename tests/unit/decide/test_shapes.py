@@ -170,11 +170,22 @@ def _claim(**fields: Any) -> pa.RecordBatch:
         {"low": float("nan"), "high": 1.0},
         {"low": 1.0, "high": float("nan"), "whole": True},
         {"patterns": "yyyy-MM-dd"},
+        {"patterns": "yyyy-MM-dd EEE\nyyyy-MM-dd?\n"},
     ],
 )
 def test_a_claim_that_makes_no_sense_says_nothing(fields: dict[str, Any]) -> None:
     assert kept(above(number("double"), 5.0, "double"), _claim(**fields))
     assert not kept(above(number("double"), 5.0, "double"), _claim(low=1.0, high=2.0))
+
+
+@pytest.mark.parametrize("pattern", ["yyyy-MM-dd EEE", "yyyy-MM-dd'at'HH", "yyyy-MM-dd?", "%"])
+def test_a_pattern_of_a_later_version_says_nothing(pattern: str) -> None:
+    claim = stats_of(["2024-02-29", "2024-03-01"]).drop_columns([OTHER])
+    stats = claim.append_column(OTHER, pa.array([{"patterns": pattern}], SHAPE))
+
+    assert kept(above(number("date"), DAY, "date"), stats)
+    known = claim.append_column(OTHER, pa.array([{"patterns": f"{pattern}\nyyyy-MM-dd"}], SHAPE))
+    assert not kept(above(number("date"), DAY, "date"), known)
 
 
 def test_a_number_beyond_whole_ones_is_none() -> None:

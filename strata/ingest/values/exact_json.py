@@ -96,7 +96,8 @@ def _may_repeat(text: bytes, value: Any) -> bool:
 
     Errs: is also true for a text with `":` inside a string.
     """
-    return text.count(b'":') != _keys(value) or SPACED.search(text) is not None
+    named = text.count(b'":')
+    return (named > 0 and named != _keys(value)) or SPACED.search(text) is not None
 
 
 def _keys(value: Any) -> int:

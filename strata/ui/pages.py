@@ -7,7 +7,7 @@ on a server and in a file, loads nothing, and runs nothing that data says.
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from strata.audit.findings import findings
 from strata.audit.standing import standing
 from strata.errors import InvalidRequest, StrataError, bounded
 from strata.history import usage
+from strata.history.operation_log import OperationLog
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.shown import visible
@@ -41,6 +42,7 @@ OFFERED: Final = 12  # known filters on a page
 FRAMES: Final = 12  # pictures of former states in a file
 STATES: Final = 256  # former states that the evidence is drawn from
 FINDINGS: Final = 10  # shown on a page
+LATEST: Final = 12  # operations on a page
 TEXT_MAX: Final = 20_000  # characters of one text
 FRAME_CELLS: Final = 300  # cells of such a picture
 
@@ -121,6 +123,7 @@ class ConsolePages:
     stores: Stores
     settings: Settings
     analyst: Analyst
+    log: OperationLog = field(default_factory=OperationLog)  # of a home, for all of its requests
 
     def shards(self, base: str) -> str:
         """Return the first page: all shards, those that need a person first."""
@@ -154,8 +157,7 @@ class ConsolePages:
             picture=picture, what=summary(picture), answer=answer, error=error,
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
-            latest=facts.latest(listing.journal, name), merges=facts.merges(state),
-            now=self.stores.clock(),
+            latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
         )  # fmt: skip
 
     def rollout(self, base: str, name: str, answering: "Answering | None" = None) -> str:
@@ -207,7 +209,7 @@ class ConsolePages:
         return self._rendered(
             "report.html", "", line=listing.line(name), state=state, picture=picture,
             drawing=spine_svg(picture), what=summary(picture), drawn=drawn, frames=frames,
-            latest=facts.latest(listing.journal, name), now=self.stores.clock(),
+            latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
             content_policy=policy(file=True), answering=None, **self._standing(state, listing),
         )  # fmt: skip
 
@@ -243,14 +245,14 @@ class ConsolePages:
         return spine_svg(picture_of(self.stores, state), answer.marks)
 
     def _listing(self) -> facts.Listing:
-        return facts.Listing(self.stores, self.settings)
+        return facts.Listing(self.stores, self.settings, self.log)
 
     def _standing(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         rules = listing.policy
         states = Machine(self.stores).history(state.name, STATES)
-        mine = [one for one in listing.journal if one.shard == state.name]
-        found = standing(self.stores, rules, state, found=mine)
-        points = evidence.points_of(states, mine)
+        validations = listing.operations.validations(state.name)
+        found = standing(self.stores, rules, state, found=validations)
+        points = evidence.points_of(states, validations)
         targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {
             "found": found,
@@ -264,15 +266,16 @@ class ConsolePages:
             "savings": savings_of(self.stores, state, self.settings.usage),
             "days": self.settings.usage.days,
             "bad": findings(self.stores, state, FINDINGS),
-            "validated": next((one for one in mine if one.what == "validate"), None),
+            "validated": next(iter(validations), None),
         }
 
     def _nights(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         now = self.stores.clock()
         states = Machine(self.stores).history(state.name, STATES)
-        mine = [one for one in listing.journal if one.shard == state.name]
-        validations = [one for one in mine if one.what == "validate"]
-        first = min([one.at_ms for one in mine] + [states[-1].walltime_ms])
+        mine = listing.operations.on(state.name)
+        validations = listing.operations.validations(state.name)
+        oldest = [mine["at_ms"][-1].as_py()] if mine.num_rows else []
+        first = min([*oldest, states[-1].walltime_ms])
         calendar = nights.nights_of(validations, first, now)
         used = usage.by_day(self.stores, state.name, nights.SHOWN)
         sizes = growth.shard_sizes(states)

@@ -17,6 +17,7 @@ with warnings.catch_warnings():
 
 from strata.compact import compact_shard
 from strata.history.metrics import Metrics
+from strata.history.operation_log import OperationLog
 from strata.history.operations import note
 from strata.machine.machine import Machine
 from strata.model.runner import serial
@@ -378,7 +379,7 @@ def test_errors_are_pages_and_nothing_is_posted(stores: Stores) -> None:
 
 
 def test_what_needs_a_person_comes_first(stores: Stores) -> None:
-    (line,) = facts.Listing(stores, settings()).lines()
+    (line,) = facts.Listing(stores, settings(), OperationLog()).lines()
     assert [(need.rank, need.text) for need in line.needs] == [
         (ASKED, "ann asks for soft; without an answer it lapses 1970-01-08 00:16")
     ]

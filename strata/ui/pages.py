@@ -34,7 +34,7 @@ from strata.ui.blocks import Picture, picture_of
 from strata.ui.needs import quarantined
 from strata.ui.savings import savings_of
 from strata.ui.svg import spine_svg, summary
-from strata.ui.what_if import Analyst, WhatIf
+from strata.ui.what_if import Analyst, StillAsking, WhatIf
 
 FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
@@ -42,6 +42,7 @@ OFFERED: Final = 12  # known filters on a page
 FRAMES: Final = 12  # pictures of former states in a file
 STATES: Final = 256  # former states that the evidence is drawn from
 FINDINGS: Final = 10  # shown on a page
+PATIENCE: Final = 0.7  # seconds that a page waits for Spark; then it asks again by itself
 LATEST: Final = 12  # operations on a page
 TEXT_MAX: Final = 20_000  # characters of one text
 FRAME_CELLS: Final = 300  # cells of such a picture
@@ -147,14 +148,14 @@ class ConsolePages:
         chosen = state if asked.seqno is None else _of_seqno(past, asked.seqno)
         if asked.batch is not None and asked.batch >= len(chosen.batches):
             raise InvalidRequest("no such batch", batch=asked.batch, batches=len(chosen.batches))
-        answer, error = self._answered(chosen, asked.where)
+        answer, error, waits = self._answered(chosen, asked.where)
         listing = self._listing()
         picture = picture_of(self.stores, chosen, chosen=asked.batch)
         linked = "" if asked.batch is not None else f"?{_query(asked)}batch="
         return self._rendered(
             "shard.html", base, tab="spine", line=listing.line(name), state=chosen, asked=asked,
             newest=state.seqno, past=[one.seqno for one in past],
-            picture=picture, what=summary(picture), answer=answer, error=error,
+            picture=picture, what=summary(picture), answer=answer, error=error, waits=waits,
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
             latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
@@ -220,13 +221,16 @@ class ConsolePages:
     def _rendered(self, template: str, base: str, **values: Any) -> str:
         return _templates().get_template(template).render(base=base, **values)
 
-    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str]:
+    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str, bool]:
+        """Return the answer, or why there is none, or that Spark still works on it."""
         if not where.strip():
-            return None, ""
+            return None, "", False
         try:
-            return self.analyst.answer(state, where), ""
+            return self.analyst.answer(state, where, PATIENCE), "", False
+        except StillAsking:
+            return None, "", True
         except InvalidRequest as error:
-            return None, str(error)
+            return None, str(error), False
 
     def _past(self, state: State) -> list[State]:
         """Return former states with another spine, oldest first, and the newest."""

@@ -6,9 +6,9 @@ on a server and in a file, loads nothing, and runs nothing that data says.
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -80,7 +80,7 @@ def _templates() -> Environment:
     )
     env.globals |= {
         name: getattr(shown, name)
-        for name in ("counted", "several", "size", "sizes", "when", "age", "doer")
+        for name in ("counted", "several", "size", "sizes", "when", "age", "doer", "grouped")
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),
@@ -88,6 +88,8 @@ def _templates() -> Environment:
         "ladder": LADDER,
         **{name: getattr(charts, name) for name in ("percent", "rate", "sparkline", "nightly")},
     }
+    for marks in (shown.whole_names, shown.with_code):  # markup is not finalized
+        env.filters[marks.__name__] = partial(_marked, marks)
     env.filters["quoted"] = lambda text: quote(str(text), safe="")
     return env
 
@@ -96,6 +98,10 @@ def _seen(value: Any) -> Any:
     """Return what a template shows: long texts are cut, and what shows nothing is spelled out."""
     plain = isinstance(value, str) and not isinstance(value, Markup)
     return visible(bounded(value, TEXT_MAX), lines=True) if plain else value
+
+
+def _marked(marks: Callable[[str], Markup], text: str) -> Markup:
+    return marks(_seen(text))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from strata.ui.blocks import CELLS, picture_of
 from strata.ui.evidence import EvidencePoint, LadderEvent, evidence_svg
 from strata.ui.needs import ASKED
 from strata.ui.pages import ConsolePages, policy
+from strata.ui.shown import whole_names
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
@@ -37,7 +38,7 @@ from tests.support.stored import settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EVERY = (*HOSTILE, *CALLING, *TRICKY)
-VOID = {"meta", "input", "br", "link"}
+VOID = {"meta", "input", "br", "link", "wbr"}
 
 
 class Shape(HTMLParser):
@@ -453,6 +454,17 @@ def test_the_run_of_airflow_stands_below_who_did_it() -> None:
     note(stores, Metrics(Settings().metrics), "validate", 0, {"shard": NAME}, 0, by=who)
     page = client(pages_of(stores)).get(f"/shards/{NAME}").text
     assert f'<td class="who">airflow soft_evaluation<span class="help">{run}</span></td>' in page
+
+
+def test_names_of_functions_go_to_a_new_line_whole() -> None:
+    """Evidence has names such as greater_than_or_equal, and a telephone has 390 pixels."""
+    page = pages_of(filled()).rollout("", NAME)
+    row = '<th scope="row"><span class="whole">long × greater_than</span></th>'
+    assert row in page
+    joined = str(whole_names(f"and+{'x' * 60}+like"))
+    whole = '<span class="whole">and+</span><wbr>{}+<wbr><span class="whole">like</span>'
+    assert joined == whole.format("x" * 60), "what is too long for a line may break"
+    assert "<b" not in str(whole_names("<b>+" + "<b" * 60))
 
 
 def test_strata_lie_by_filter_and_by_layout() -> None:

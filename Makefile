@@ -44,6 +44,8 @@ demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation
 
 .PHONY: test
 test: .venv/.dev ## Set everything up and pass all tests
+	@command -v "$${CHROMIUM:-chromium}" > /dev/null || \
+	  echo "There is no Chromium here (package chromium, or CHROMIUM=program): no page is looked at in a browser."
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long and not browser"
 
 .PHONY: up

@@ -114,7 +114,7 @@ class OperationLog:
             return self._shown
 
 
-def kept(rows: Sequence[Operation]) -> pa.Table:
+def as_table(rows: Sequence[Operation]) -> pa.Table:
     """Return operations as `SCHEMA`."""
     named = {name: [getattr(one, name) for one in rows] for name in _FIELDS}
     return _digest(pa.table(named, schema=pa.schema([SCHEMA.field(name) for name in _FIELDS])))

@@ -80,7 +80,7 @@ def _templates() -> Environment:
     )
     env.globals |= {
         name: getattr(shown, name)
-        for name in ("counted", "several", "size", "sizes", "when", "age", "doer", "grouped")
+        for name in ("counted", "several", "size", "sizes", "when", "age", "doer", "with_commas")
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),

@@ -88,10 +88,10 @@ def doer(who: str) -> tuple[str, str]:
     return (" ".join(words[:2]), words[2]) if words[0] == "airflow" and words[2:] else (who, "")
 
 
-def grouped(text: str) -> str:
+def with_commas(text: str) -> str:
     """Return a text whose numbers have their thousands apart; ids and times stay as they are.
 
-    >>> grouped("7040, at least 3000"), grouped("code 9e78290.1024 of 2026-11-03")
+    >>> with_commas("7040, at least 3000"), with_commas("code 9e78290.1024 of 2026-11-03")
     ('7,040, at least 3,000', 'code 9e78290.1024 of 2026-11-03')
     """
     return _LONG.sub(lambda number: counted(int(number[0])), text)

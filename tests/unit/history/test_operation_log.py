@@ -10,7 +10,7 @@ import pytest
 from strata.compact import compact_shard
 from strata.history import operations
 from strata.history.journal import append_rows
-from strata.history.operation_log import BILL, OperationLog, kept
+from strata.history.operation_log import BILL, OperationLog, as_table
 from strata.history.operations import EVERY_SHARD, SHARD, Operation
 from strata.model.runner import serial
 from strata.store.open import Stores
@@ -82,7 +82,7 @@ def check(stores: Stores, log: OperationLog) -> None:
         assert [replace(one, details="") for one in shown] == [
             replace(one, details="") for one in wanted
         ]
-        assert found.on(shard).equals(kept(mine))
+        assert found.on(shard).equals(as_table(mine))
 
 
 def parts(seen: list[str]) -> Iterator[str]:
@@ -114,13 +114,13 @@ def test_it_says_what_the_journal_says_and_reads_each_part_once(
 
 
 def test_requests_that_were_not_counted_are_not_zero() -> None:
-    rows = kept([made(1), made(2), replace(made(3), details="{}")])
+    rows = as_table([made(1), made(2), replace(made(3), details="{}")])
     assert rows.select(BILL).to_pylist()[0] == SPENT
     assert rows["s3_puts"].to_pylist() == [1, None, None], "a part of a bill is none"
 
 
 def test_details_are_kept_of_validations_alone() -> None:
-    rows = kept([made(1), made(2)])
+    rows = as_table([made(1), made(2)])
     assert rows["details"].to_pylist() == [made(1).details, "{}"]
 
 

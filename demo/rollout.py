@@ -164,7 +164,7 @@ def validated(config: Path, wanted: int) -> None:
 
 def strata(config: Path, *words: str, ends: int = 0) -> Mapping[str, Any]:
     """Show a command, run it, and return its document. Raises: UnexpectedEndError."""
-    typed = " ".join(f"'{word}'" if " " in word else word for word in words)
+    typed = " ".join(f'"{word}"' if " " in word else word for word in words)
     console.print(f"\n[bold]$ strata[/] {typed}", markup=True)
     done = subprocess.run(
         [sys.executable, "-m", "strata.cli.app", *words, "--json"],

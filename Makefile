@@ -42,13 +42,19 @@ cluster-demo: .venv/.dev pack ## The same on a Spark cluster, S3 and PostgreSQL,
 demo-lie: .venv/.runtime ## Inject one wrong statistic and watch soft evaluation find it
 	.venv/bin/python -m demo.lie
 
+.PHONY: demo-rollout
+demo-rollout: .venv/.runtime ## Lead a shard from off to on in minutes, lie to it, and lead it back
+	.venv/bin/python -m demo.rollout
+
 .PHONY: test
 test: .venv/.dev ## Set everything up and pass all tests
+	@command -v "$${CHROMIUM:-chromium}" > /dev/null || \
+	  echo "There is no Chromium here (package chromium, or CHROMIUM=program): no page is looked at in a browser."
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long and not browser"
 
 .PHONY: up
-up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address
-	.venv/bin/python -m demo.airflow up
+up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address: PEOPLE="ann bob"
+	STRATA_DEMO_PEOPLE="$(PEOPLE)" .venv/bin/python -m demo.airflow up
 
 .PHONY: down
 down: ## Stop what `make up` started

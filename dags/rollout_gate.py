@@ -11,7 +11,7 @@ takes them by itself.
 | Question | Answer |
 |---|---|
 | It failed with *not enough evidence*: what now? | The message names each gate. Let soft evaluation run on; `strata rollout show` says how far it is. |
-| May I run it again, or clear it? | Yes. An open request is taken up again, and shown anew. A run that is repeated makes no request of its own: that is for who triggers a new one. An answer belongs to the request that was shown with it, and approves nothing else. |
+| May I run it again, or clear it? | Yes. A request that is still open is taken up again, with the question as it was first put: Airflow keeps it. Figures of now are on the console, and the evidence is looked at again when the step is taken. If another request is open by now, a repeated run fails and says so: trigger a new one. A run that is repeated makes no request of its own. An answer belongs to the request that was shown with it, and does nothing to another. |
 | Who asks? | Who triggered the run, as Airflow knows them; or who ran `strata rollout request`. |
 | Who may answer? | Whom the policy of the store names (`strata rollout gates show`), or anybody if it names nobody; never who asks. Airflow takes an answer from nobody else, where a task can know its people: with the simple auth manager, or with `STRATA_PEOPLE`. The store refuses the others in any case. |
 | It failed with *no step is asked for*: what now? | Nothing. The request was answered elsewhere, on the console or the command line, or has lapsed: `strata rollout show` says by whom. |

@@ -177,12 +177,13 @@ def up() -> int:
         make_landing(WORKSPACE)
     # A run for yesterday would close the year 2013 to a person who is about to take it in.
     schedules = os.environ.get("STRATA_SCHEDULES", "off") == "on"
-    instance = start(schedules=schedules, tell=lambda line: print(f"  {line} ..."))
+    people = os.environ.get("STRATA_DEMO_PEOPLE", "").split()
+    instance = start(schedules=schedules, tell=lambda line: print(f"  {line} ..."), people=people)
     todo = "not yet ingested: trigger shard_ingest, Dry run off, or run `make demo` first"
     shards = todo if fresh else "as the last `make demo` left them"
     print(
         f"\n  Airflow   {instance.api.base}\n"
-        "  log-in    none: everybody on this machine is administrator\n"
+        f"  log-in    {log_in(instance.home, people)}\n"
         f"  shards    {shards}\n"
         f"  schedules {'on' if schedules else 'off, every DAG waits for you: the data is of 2013'}"
         f"{'' if schedules else ' (on: STRATA_SCHEDULES=on make up)'}\n"
@@ -191,6 +192,14 @@ def up() -> int:
         "  stop      make down\n"
     )
     return 0
+
+
+def log_in(home: Path, people: Sequence[str]) -> str:
+    """Return how people get in: each name with its password, or that nobody has to log in."""
+    names = [one.partition(":")[0] for one in people]
+    if not names:
+        return "none: everybody on this machine is administrator (two: make up PEOPLE='ann bob')"
+    return ", ".join(f"{name} {_passwords(home, names)[name]}" for name in names)
 
 
 def down(home: Path = AIRFLOW_HOME) -> int:

@@ -26,20 +26,24 @@ def chosen(options: Sequence[str]) -> tuple[str, str]:
     return (APPROVE if word == APPROVE and request else REJECT), request
 
 
-def taken_by(history: Sequence[Mapping[str, Any]], noted: Mapping[str, Any]) -> bool:
-    """Return whether a noted approval took the last step of a shard.
+def carried_out(history: Sequence[Mapping[str, Any]], noted: Mapping[str, Any]) -> bool:
+    """Return whether a noted answer is in a shard's history.
 
-    `history`: lines of `strata rollout show`, newest first. `noted`: request, person, reason, and
-    when the answer was given (`at_ms`). A step that was taken before the answer is not its own.
+    `history`: lines of `strata rollout show`, newest first. `noted`: word, request, person, reason,
+    and when the answer was given (`at_ms`). What was done before the answer is not its own. An
+    approval counts only as the last step of the shard; a rejection moves nothing, so it always
+    counts.
     """
-    last = next((line for line in history if line["before"] != line["after"]), None)
+    if noted.get("word") == REJECT:
+        done = [line for line in history if line["what"] == "rejected"]
+    else:
+        steps = [line for line in history if line["before"] != line["after"]]
+        done = [line for line in steps[:1] if line["what"] == "approved"]
     at_ms = noted.get("at_ms")
-    return (
-        last is not None
-        and last["what"] == "approved"
-        and all(last[name] == noted.get(name) for name in ("request", "by", "reason"))
-        and isinstance(at_ms, int)
-        and last["at_ms"] >= at_ms
+    return isinstance(at_ms, int) and any(
+        all(line[name] == noted.get(name) for name in ("request", "by", "reason"))
+        and line["at_ms"] >= at_ms
+        for line in done
     )
 
 

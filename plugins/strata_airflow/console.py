@@ -122,16 +122,19 @@ def _application() -> Any:
     from fastapi import Depends
 
     from strata.config.settings import load_settings
+    from strata.history.operation_log import OperationLog
     from strata.store.open import open_stores
     from strata.ui.answers import Desk
     from strata.ui.pages import ConsolePages
     from strata.ui.web import console
     from strata.ui.what_if import Analyst
 
+    log = OperationLog()  # what one request has read of the journal, the next need not
+
     def pages() -> ConsolePages:
         settings = load_settings(config_file(), os.environ)
         stores = open_stores(placed(settings.store))
-        return ConsolePages(stores, settings, Analyst(stores, settings))
+        return ConsolePages(stores, settings, Analyst(stores, settings), log)
 
     def person(user: Any = Depends(get_user)) -> str | None:  # noqa: B008 - as FastAPI wants it
         return answerer(user)

@@ -4,10 +4,14 @@ Anybody who may trigger a DAG can write where Airflow keeps the data that tasks 
 it is trusted here. The task reads the evidence from the store. It gets the answer, and the person
 who gave it, from Airflow's own record of answers. An option names the request that it is about.
 
-Airflow may stop the task after its approval was committed. Airflow forgets the answer then, and
-tries again. So the task notes an approval before it carries it out. The next try ends well if the
-store's history has that very approval, and nothing moved the shard since. Who edits the note
-changes how a run ends, which Airflow lets them do in any case, and moves no shard.
+Airflow may stop the task after its answer was committed. Airflow forgets the answer then, and tries
+again. So the task notes an answer before it carries it out. The next try ends well if the store's
+history has that very answer, and, after an approval, nothing moved the shard since.
+
+Airflow keeps the question of a task as it was first put, also for later tries. So the task notes
+the request, too; once another request is open, its next try ends, instead of showing the old one.
+
+Who edits a note changes how a run ends, which Airflow lets them do in any case, and moves no shard.
 """
 
 import logging
@@ -27,7 +31,9 @@ NOBODY: Final = "nobody, in time"
 REASON: Final = (
     "approver_reason"  # not the name of a field in the DAG's form: Airflow would fill it from there
 )
-NOTE: Final = "answer"  # the key in what Airflow keeps for all tries of a task
+# Keys in what Airflow keeps for all tries of a task:
+NOTE: Final = "answer"
+SHOWN: Final = "shown"
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,23 +55,27 @@ class Question(HITLOperator):
         self.shard = shard
 
     def execute(self, context: Any) -> Any:
-        """Show the open request, and wait; return the outcome if an earlier try took the step.
+        """Show the open request, and wait; return the outcome if an earlier try carried it out.
 
-        Raises: AirflowFailException if no request is open, or if nobody in Airflow may answer.
+        Raises: AirflowFailException if no request is open, if Airflow keeps the question about
+        another one, or if nobody in Airflow may answer.
         """
-        known = people.known()
+        known, notes = people.known(), _notes(context)
         among = [word for name in known for word in ("--among", name)]
         shown = run_strata("rollout", "show", self.shard, *among)
         if shown["request"] is None:
-            notes = _notes(context)
             noted = None if notes is None else notes.get(NOTE)
-            if isinstance(noted, Mapping) and approval.taken_by(shown["history"], noted):
-                _LOG.info("%s is %s: an earlier try approved it", self.shard, shown["mode"])
-                return _outcome(shown, approval.APPROVE, noted)
+            if isinstance(noted, Mapping) and approval.carried_out(shown["history"], noted):
+                word = approval.REJECT if noted.get("word") == approval.REJECT else approval.APPROVE
+                done = "rejected" if word == approval.REJECT else "approved"
+                _LOG.info("%s is %s: an earlier try %s it", self.shard, shown["mode"], done)
+                return _outcome(shown, word, noted)
             raise AirflowFailException(f"no step is asked for: shard {self.shard!r}")
         if known:
             self.assigned_users = people.assigned(known, shown["request"])
         request = shown["request"]["id"]
+        if notes is not None:
+            _check_shown(notes, request)
         self.subject, self.body = approval.subject(shown), approval.body(shown)
         self.options = [f"{word} {request}" for word in (approval.APPROVE, approval.REJECT)]
         self.defaults = self.options[1:]
@@ -79,7 +89,7 @@ class Question(HITLOperator):
     def answered(self, given: Mapping[str, Any], notes: Any = None) -> dict[str, Any]:
         """Carry out the answer; no answer in time is a rejection.
 
-        `notes`: where an approval is noted before it is carried out, with `set(key, value)`.
+        `notes`: where the answer is noted before it is carried out, with `set(key, value)`.
 
         Raises: AirflowFailException for an approval without a reason, or a refused one.
         """
@@ -95,9 +105,9 @@ class Question(HITLOperator):
         else:
             word, reason = approval.REJECT, reason or "no reason was given"
         said = {"request": request, "by": who or NOBODY, "reason": reason}
-        if word == approval.APPROVE and notes is not None:
+        if notes is not None:
             at: datetime = given["responded_at"]
-            notes.set(NOTE, {**said, "at_ms": int(at.timestamp() * 1000)})
+            notes.set(NOTE, {**said, "word": word, "at_ms": int(at.timestamp() * 1000)})
         options = [part for name, value in said.items() for part in (f"--{name}", value)]
         shown = run_strata("rollout", word.lower(), self.shard, *options)
         _LOG.info("%s is now %s: request %s, %s", self.shard, shown["mode"], request, word.lower())
@@ -114,6 +124,17 @@ def form() -> dict[str, Param]:
     """Return the fields of the question: a reason, initially empty."""
     description = "What you looked at, and why. An approval needs one."
     return {REASON: Param("", type="string", title="Reason", description=description)}
+
+
+def _check_shown(notes: Any, request: str) -> None:
+    """Note which request the question is about; refuse another one than earlier tries noted."""
+    before = notes.get(SHOWN)
+    if before is not None and before != request:
+        raise AirflowFailException(
+            f"Airflow keeps this run's question, which is about another request than {request},"
+            " which is open now (cure: trigger a new run)"
+        )
+    notes.set(SHOWN, request)
 
 
 def _notes(context: Any) -> Any:

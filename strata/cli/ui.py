@@ -56,6 +56,7 @@ def ui(
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:
+        pages.analyst.close()
         spark.close()
     return answer({"address": address}, "")
 
@@ -75,6 +76,7 @@ def report(
         with busy(f"drawing {shard}"):
             text = pages.file(shard, tuple(where or ()))
     finally:
+        pages.analyst.close()
         spark.close()
     part = out.with_name(f".{out.name}.part")
     try:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from strata.compact.history import merge_history
 from strata.errors import StrataError
-from strata.history import operations, usage
+from strata.history import usage
 from strata.history.journal import is_journal
+from strata.history.operation_log import OperationLog, Operations
 from strata.history.operations import Operation
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
@@ -96,15 +96,16 @@ class ShardLine:
 
 @dataclass(frozen=True)
 class Listing:
-    """What is said of the shards of one pair of stores; the journal is read once."""
+    """What is said of the shards of one pair of stores; the journal is looked at once."""
 
     stores: Stores
     settings: Settings
+    log: OperationLog
 
     @cached_property
-    def journal(self) -> list[Operation]:
+    def operations(self) -> Operations:
         """Return the operations on all shards, newest first."""
-        return operations.journal(self.stores)
+        return self.log.read(self.stores)
 
     @cached_property
     def policy(self) -> Policy:
@@ -125,7 +126,7 @@ class Listing:
             state = Machine(self.stores).load(name)
         except StrataError as error:
             return ShardLine(name, None, (Need(WRONG, f"cannot be read: {error.message}"),), None)
-        last = next((o for o in self.journal if (o.what, o.shard) == ("validate", name)), None)
+        last = self.operations.last_validations.get(name)
         days, skipped = _read_days(self.stores, name)
         needs = needs_of(state, last, self.settings, self.stores.clock())
         bound = _bound(state, self.policy)
@@ -157,17 +158,6 @@ def _read_days(stores: Stores, name: str) -> tuple[tuple[ReadDay, ...], float | 
 def _share_skipped(used: Sequence[usage.UsedFilter]) -> float | None:
     total = sum(one.bytes_total for one in used)
     return 1 - sum(one.bytes_kept for one in used) / total if total else None
-
-
-def latest(found: Sequence[Operation], shard: str, limit: int = 12) -> list[Operation]:
-    """Return the last operations on a shard from those on all, newest first."""
-    return [one for one in found if one.shard in (shard, operations.EVERY_SHARD)][:limit]
-
-
-def merges(state: State) -> list[Mapping[str, Any]]:
-    """Return the last merges of a shard, newest first."""
-    found: list[Mapping[str, Any]] = merge_history(state, 5)["merges"]
-    return found
 
 
 @dataclass(frozen=True, slots=True)

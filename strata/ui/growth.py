@@ -1,15 +1,17 @@
 """How a shard grew, from the states that are stored, and what its operations cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 from markupsafe import Markup
 
-from strata.history.operations import Operation
+from strata.history.operation_log import BILL
 from strata.model.spec import LAYOUTS
 from strata.state.state import Batch, State
+from strata.ui.needs import GOOD
 from strata.ui.shown import counted, several, size, when
 from strata.ui.svg import element, side_by_side
 
@@ -17,7 +19,6 @@ KINDS: Final = (*LAYOUTS, "mixed")  # the last one: batches of several layouts
 WIDTH, LEFT, RIGHT, TOP, TALL, GAP, BOTTOM = 1000, 76, 14, 24, 120, 44, 28
 _TICKS: Final = 5
 _DAYS: Final = 5 * 86_400_000  # from here on ticks are days
-_BILL: Final = ("s3_puts", "s3_gets", "s3_bytes_in", "s3_bytes_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,24 +152,25 @@ class OperationCost:
     bill: tuple[int, ...] | None  # writes and listings, reads, bytes in, bytes out
 
 
-def costs_of(found: Sequence[Operation]) -> list[OperationCost]:
-    """Return what operations cost by kind, the longest first."""
-    kinds: dict[str, list[Operation]] = {}
-    for one in found:
-        kinds.setdefault(one.what, []).append(one)
-    costs = [_cost(what, some) for what, some in kinds.items()]
-    return sorted(costs, key=lambda one: (-one.seconds, one.what))
+def costs_of(mine: pa.Table) -> list[OperationCost]:
+    """Return what operations cost by kind, the longest first. Shape: as `operation_log.SCHEMA`."""
+    good = pc.cast(pc.is_in(mine["outcome"], pa.array(GOOD)), pa.int64())
+    sums = ("good", "seconds", "rows", "bytes")
+    aggregates: list[Any] = [("what", "count"), *((name, "sum") for name in sums)]
+    counted_only = pc.ScalarAggregateOptions(min_count=1)  # null where none was counted
+    aggregates += [(name, "sum", counted_only) for name in BILL]
+    kinds = mine.append_column("good", good).group_by("what").aggregate(aggregates).to_pylist()
+    return sorted((_cost(kind) for kind in kinds), key=lambda one: (-one.seconds, one.what))
 
 
-def _cost(what: str, some: Sequence[Operation]) -> OperationCost:
-    bills = [counts for one in some if (counts := orjson.loads(one.details)).keys() >= {*_BILL}]
-    bill = tuple(sum(int(counts[name]) for counts in bills) for name in _BILL) if bills else None
+def _cost(kind: Mapping[str, Any]) -> OperationCost:
+    bill = tuple(kind[f"{name}_sum"] for name in BILL)
     return OperationCost(
-        what,
-        len(some),
-        sum(one.outcome not in ("done", "clean") for one in some),
-        sum(one.seconds for one in some),
-        sum(one.rows for one in some),
-        sum(one.bytes for one in some),
-        bill,
+        kind["what"],
+        kind["what_count"],
+        kind["what_count"] - kind["good_sum"],
+        kind["seconds_sum"],
+        kind["rows_sum"],
+        kind["bytes_sum"],
+        None if None in bill else bill,
     )

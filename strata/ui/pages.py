@@ -6,9 +6,9 @@ on a server and in a file, loads nothing, and runs nothing that data says.
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from strata.audit.findings import findings
 from strata.audit.standing import standing
 from strata.errors import InvalidRequest, StrataError, bounded
 from strata.history import usage
+from strata.history.operation_log import OperationLog
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.shown import visible
@@ -33,7 +34,7 @@ from strata.ui.blocks import Picture, picture_of
 from strata.ui.needs import quarantined
 from strata.ui.savings import savings_of
 from strata.ui.svg import spine_svg, summary
-from strata.ui.what_if import Analyst, WhatIf
+from strata.ui.what_if import Analyst, StillAsking, WhatIf
 
 FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
@@ -41,6 +42,8 @@ OFFERED: Final = 12  # known filters on a page
 FRAMES: Final = 12  # pictures of former states in a file
 STATES: Final = 256  # former states that the evidence is drawn from
 FINDINGS: Final = 10  # shown on a page
+PATIENCE: Final = 0.7  # seconds that a page waits for Spark; then it asks again by itself
+LATEST: Final = 12  # operations on a page
 TEXT_MAX: Final = 20_000  # characters of one text
 FRAME_CELLS: Final = 300  # cells of such a picture
 
@@ -77,7 +80,7 @@ def _templates() -> Environment:
     )
     env.globals |= {
         name: getattr(shown, name)
-        for name in ("counted", "several", "size", "sizes", "when", "age", "doer")
+        for name in ("counted", "several", "size", "sizes", "when", "age", "doer", "with_commas")
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),
@@ -85,6 +88,8 @@ def _templates() -> Environment:
         "ladder": LADDER,
         **{name: getattr(charts, name) for name in ("percent", "rate", "sparkline", "nightly")},
     }
+    for marks in (shown.whole_names, shown.with_code):  # markup is not finalized
+        env.filters[marks.__name__] = partial(_marked, marks)
     env.filters["quoted"] = lambda text: quote(str(text), safe="")
     return env
 
@@ -93,6 +98,10 @@ def _seen(value: Any) -> Any:
     """Return what a template shows: long texts are cut, and what shows nothing is spelled out."""
     plain = isinstance(value, str) and not isinstance(value, Markup)
     return visible(bounded(value, TEXT_MAX), lines=True) if plain else value
+
+
+def _marked(marks: Callable[[str], Markup], text: str) -> Markup:
+    return marks(_seen(text))
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,7 @@ class ConsolePages:
     stores: Stores
     settings: Settings
     analyst: Analyst
+    log: OperationLog = field(default_factory=OperationLog)  # of a home, for all of its requests
 
     def shards(self, base: str) -> str:
         """Return the first page: all shards, those that need a person first."""
@@ -144,18 +154,17 @@ class ConsolePages:
         chosen = state if asked.seqno is None else _of_seqno(past, asked.seqno)
         if asked.batch is not None and asked.batch >= len(chosen.batches):
             raise InvalidRequest("no such batch", batch=asked.batch, batches=len(chosen.batches))
-        answer, error = self._answered(chosen, asked.where)
+        answer, error, waits = self._answered(chosen, asked.where)
         listing = self._listing()
         picture = picture_of(self.stores, chosen, chosen=asked.batch)
         linked = "" if asked.batch is not None else f"?{_query(asked)}batch="
         return self._rendered(
             "shard.html", base, tab="spine", line=listing.line(name), state=chosen, asked=asked,
             newest=state.seqno, past=[one.seqno for one in past],
-            picture=picture, what=summary(picture), answer=answer, error=error,
+            picture=picture, what=summary(picture), answer=answer, error=error, waits=waits,
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
-            latest=facts.latest(listing.journal, name), merges=facts.merges(state),
-            now=self.stores.clock(),
+            latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
         )  # fmt: skip
 
     def rollout(self, base: str, name: str, answering: "Answering | None" = None) -> str:
@@ -207,7 +216,7 @@ class ConsolePages:
         return self._rendered(
             "report.html", "", line=listing.line(name), state=state, picture=picture,
             drawing=spine_svg(picture), what=summary(picture), drawn=drawn, frames=frames,
-            latest=facts.latest(listing.journal, name), now=self.stores.clock(),
+            latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
             content_policy=policy(file=True), answering=None, **self._standing(state, listing),
         )  # fmt: skip
 
@@ -218,13 +227,16 @@ class ConsolePages:
     def _rendered(self, template: str, base: str, **values: Any) -> str:
         return _templates().get_template(template).render(base=base, **values)
 
-    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str]:
+    def _answered(self, state: State, where: str) -> tuple[WhatIf | None, str, bool]:
+        """Return the answer, or why there is none, or that Spark still works on it."""
         if not where.strip():
-            return None, ""
+            return None, "", False
         try:
-            return self.analyst.answer(state, where), ""
+            return self.analyst.answer(state, where, PATIENCE), "", False
+        except StillAsking:
+            return None, "", True
         except InvalidRequest as error:
-            return None, str(error)
+            return None, str(error), False
 
     def _past(self, state: State) -> list[State]:
         """Return former states with another spine, oldest first, and the newest."""
@@ -243,14 +255,14 @@ class ConsolePages:
         return spine_svg(picture_of(self.stores, state), answer.marks)
 
     def _listing(self) -> facts.Listing:
-        return facts.Listing(self.stores, self.settings)
+        return facts.Listing(self.stores, self.settings, self.log)
 
     def _standing(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         rules = listing.policy
         states = Machine(self.stores).history(state.name, STATES)
-        mine = [one for one in listing.journal if one.shard == state.name]
-        found = standing(self.stores, rules, state, found=mine)
-        points = evidence.points_of(states, mine)
+        validations = listing.operations.validations(state.name)
+        found = standing(self.stores, rules, state, found=validations)
+        points = evidence.points_of(states, validations)
         targets = [("audit", rules.gates.audit_parts), ("on", rules.gates.on_parts)]
         return {
             "found": found,
@@ -264,15 +276,16 @@ class ConsolePages:
             "savings": savings_of(self.stores, state, self.settings.usage),
             "days": self.settings.usage.days,
             "bad": findings(self.stores, state, FINDINGS),
-            "validated": next((one for one in mine if one.what == "validate"), None),
+            "validated": next(iter(validations), None),
         }
 
     def _nights(self, state: State, listing: facts.Listing) -> Mapping[str, Any]:
         now = self.stores.clock()
         states = Machine(self.stores).history(state.name, STATES)
-        mine = [one for one in listing.journal if one.shard == state.name]
-        validations = [one for one in mine if one.what == "validate"]
-        first = min([one.at_ms for one in mine] + [states[-1].walltime_ms])
+        mine = listing.operations.on(state.name)
+        validations = listing.operations.validations(state.name)
+        oldest = [mine["at_ms"][-1].as_py()] if mine.num_rows else []
+        first = min([*oldest, states[-1].walltime_ms])
         calendar = nights.nights_of(validations, first, now)
         used = usage.by_day(self.stores, state.name, nights.SHOWN)
         sizes = growth.shard_sizes(states)

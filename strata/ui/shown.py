@@ -1,10 +1,16 @@
 """Numbers, sizes and times as the pages show them."""
 
+import re
 from typing import Final
+
+from markupsafe import Markup, escape
 
 from strata.model.time import MIN_TIME, format_time
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
+_FUNCTION: Final = 40  # characters of a name that stays on one line
+_LONG: Final = re.compile(r"(?<![\w.:-])\d{4,}(?![\w.:-])")
+_CODE: Final = re.compile(r"`([^`]*)`")
 _AGES: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
@@ -80,3 +86,37 @@ def doer(who: str) -> tuple[str, str]:
     """
     words = who.split(" ")
     return (" ".join(words[:2]), words[2]) if words[0] == "airflow" and words[2:] else (who, "")
+
+
+def with_commas(text: str) -> str:
+    """Return a text whose numbers have their thousands apart; ids and times stay as they are.
+
+    >>> with_commas("7040, at least 3000"), with_commas("code 9e78290.1024 of 2026-11-03")
+    ('7,040, at least 3,000', 'code 9e78290.1024 of 2026-11-03')
+    """
+    return _LONG.sub(lambda number: counted(int(number[0])), text)
+
+
+def whole_names(text: str) -> Markup:
+    """Return names that `+` joins, as markup that goes to a new line between names only.
+
+    >>> str(whole_names("string × and+like"))
+    '<span class="whole">string × and+</span><wbr><span class="whole">like</span>'
+
+    A name that is too long for that may break anywhere.
+    """
+    names = [f"{name}+" for name in text.split("+")]
+    names[-1] = names[-1][:-1]
+    kept = Markup('<span class="whole">{}</span>')
+    return Markup("<wbr>").join(
+        kept.format(name) if len(name) <= _FUNCTION else escape(name) for name in names
+    )
+
+
+def with_code(text: str) -> Markup:
+    """Return a text as markup, what stands in backticks as code.
+
+    >>> str(with_code("call `strata x < y`"))
+    'call <code>strata x &lt; y</code>'
+    """
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))

@@ -2,12 +2,14 @@
 
 A filter is analysed once. One that a validation or a reader has used is taken from what they left,
 and a plain one is parsed, both without Spark; any other is analysed by the home of the console, on
-a laptop by one Spark session that stays.
+a laptop by one Spark session that stays. Filters for Spark wait for each other, and no other filter
+waits for them.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,8 +30,10 @@ from strata.ui.svg import Mark, Marks
 
 LONGEST: Final = 4_000  # characters of a filter
 KEPT: Final = 64  # analysed filters that are remembered
+WAITING: Final = 16  # filters that wait for Spark at a time
 
 Analyse = Callable[[Relation, str], Filter]
+_Place = tuple[str, int, str]  # shard, version of its relation, text
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class WhatIf:
         return [(cause.rank, str(cause)) for cause in sorted(found, key=lambda c: c.rank)]
 
 
+class StillAsking(Exception):
+    """Spark has not answered yet; ask again."""
+
+
 class Analyst:
     """Analyses filters and remembers them; safe for threads."""
 
@@ -65,7 +73,13 @@ class Analyst:
         """`analyse` None: only filters that are plain or known already."""
         self._stores, self._settings, self._analyse = stores, settings, analyse
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, str], Filter] = OrderedDict()
+        self._known: OrderedDict[_Place, Filter] = OrderedDict()
+        self._asked: dict[_Place, Future[Filter]] = {}
+        self._spark = ThreadPoolExecutor(1, "spark")  # one at a time: Spark's session is shared
+
+    def close(self) -> None:
+        """Forget the filters that wait for Spark, and wait for the one that it works on."""
+        self._spark.shutdown(cancel_futures=True)
 
     @property
     def takes_any(self) -> bool:
@@ -91,36 +105,60 @@ class Analyst:
             return found  # what is damaged is reported by those whose task it is
         return found
 
-    def filter(self, state: State, where: str) -> Filter:
+    def filter(self, state: State, where: str, patience: float | None = None) -> Filter:
         """Return a filter in the engine's form.
 
-        Raises: InvalidRequest for a text that is too long, refused by Spark, more than an
-        expression, or neither plain nor known where no Spark is.
+        Units: `patience` in seconds, how long to wait for Spark; None waits for it.
+        Raises: StillAsking when Spark takes longer; InvalidRequest for a text that is too long,
+        refused by Spark, more than an expression, or neither plain nor known where no Spark is.
         """
         if len(where) > LONGEST:
             raise InvalidRequest("a filter this long is not taken", most=LONGEST)
         place = (state.name, state.relation.version, where)
-        with self._lock:  # one at a time: Spark's session is shared
+        with self._lock:
             if place in self._known:
                 self._known.move_to_end(place)
                 return self._known[place]
-            found = self.known(state).get(where)
-            if found is None:
-                found = plain_or_none(state.relation, where)
-            if found is None and self._analyse is not None:
-                found = self._analyse(state.relation, where)
-            if found is None:
-                raise InvalidRequest(
-                    "this page takes columns that are compared with constants, and filters that "
-                    "validations or readers have used",
-                    cure="ask `strata ui` or `strata explain`",
-                )
+        found = self.known(state).get(where) or plain_or_none(state.relation, where)
+        if found is None:
+            found = self._of_spark(place, state.relation, patience)
+        with self._lock:
             self._known[place] = found
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-            return found
+        return found
 
-    def answer(self, state: State, where: str) -> WhatIf:
-        """Return what a filter skips in a state. Raises: as `filter`."""
-        explained = explain_filter(self._stores, state, self.filter(state, where), every_part=False)
+    def _of_spark(self, place: _Place, relation: Relation, patience: float | None) -> Filter:
+        """Return what Spark makes of a filter. Raises: as `filter`."""
+        if self._analyse is None:
+            raise InvalidRequest(
+                "this page takes columns that are compared with constants, and filters that "
+                "validations or readers have used",
+                cure="ask `strata ui` or `strata explain`",
+            )
+        with self._lock:
+            asked = self._asked.get(place)
+            if asked is None:
+                if len(self._asked) >= WAITING:
+                    self._asked = {at: one for at, one in self._asked.items() if not one.done()}
+                if len(self._asked) >= WAITING:
+                    raise InvalidRequest("too many filters wait for Spark", cure="ask again later")
+                asked = self._spark.submit(self._analyse, relation, place[-1])
+                self._asked[place] = asked
+        try:
+            found = asked.result(patience)
+        except TimeoutError:
+            if not asked.done():
+                raise StillAsking from None
+            found = asked.result()
+        finally:
+            if asked.done():  # what failed is asked anew next time
+                with self._lock:
+                    self._asked.pop(place, None)
+        return found
+
+    def answer(self, state: State, where: str, patience: float | None = None) -> WhatIf:
+        """Return what a filter skips in a state. Units, Raises: as `filter`."""
+        filter = self.filter(state, where, patience)
+        explained = explain_filter(self._stores, state, filter, every_part=False)
         return WhatIf(where, explained, explained.to_json())

@@ -171,10 +171,15 @@ class Tab:
         self._browser.tell("Target.disposeBrowserContext", browserContextId=self._context)
 
 
+def chromium_program() -> str:
+    """Return the Chromium of this machine; empty: it has none."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+
+
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
     """Yield a running Chromium whose profile is in `folder`; a machine without one is a failure."""
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    program = chromium_program()
     assert program, "this test needs Chromium: install the package chromium, or set CHROMIUM"
     with _listener() as (port, outside):
         world = f"--host-resolver-rules=MAP {OUTSIDE} 127.0.0.1:{port}, MAP * ~NOTFOUND, {HERE}"

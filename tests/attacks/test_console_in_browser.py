@@ -96,10 +96,8 @@ def keep(tab: Tab, name: str) -> None:
         tab.picture(Path(folder) / f"console-{name}.png")
 
 
-@pytest.mark.parametrize(("width", "dark"), [*product((1280, 390), (False, True)), (1920, False)])
-def test_pages_show_well_and_ask_for_nothing_outside(
-    browser: Browser, place: Place, width: int, dark: bool
-) -> None:
+def shows_well(browser: Browser, place: Place, *, width: int, dark: bool) -> None:
+    """Check that each page fits, can be read, complains of nothing and asks for nothing outside."""
     tab = entered(browser, place, width=width, dark=dark)
     for name, address in PAGES.items():
         tab.open(place.base + address)
@@ -116,6 +114,13 @@ def test_pages_show_well_and_ask_for_nothing_outside(
     assert browser.outside == []
     assert not tab.look(RAN)
     tab.close()
+
+
+@pytest.mark.parametrize(("width", "dark"), [*product((1280, 390), (False, True)), (1920, False)])
+def test_pages_show_well_and_ask_for_nothing_outside(
+    browser: Browser, place: Place, width: int, dark: bool
+) -> None:
+    shows_well(browser, place, width=width, dark=dark)
 
 
 def test_hostile_texts_are_text_also_where_no_policy_holds(browser: Browser, place: Place) -> None:

@@ -232,16 +232,8 @@ def test_an_old_answer_repeated_approves_nothing_new(gate: Gate) -> None:
     second = gate.request("old")
     assert second != first
     assert gate.clear("mallory", old, "question") == 200
-    gate.waits(old, "awaiting_input", "failed", "success")
-    assert gate.state("old").rollout.mode == "off", "nothing is answered by clearing"
-    # If Airflow still shows the old request, its answer is about that one.
-    offered = gate.detail(old)["options"][0]
-    status, _ = gate.answer("mallory", old, "Approve")
-    if status == 200:
-        assert offered == f"Approve {first}"
-        assert "another request is open" in gate.ends(old, "failed")
-    else:
-        assert (status, offered) == (403, f"Approve {second}")
+    # Airflow would show the question about the first request.
+    assert f"another request than {second}" in gate.ends(old, "failed")
     assert (gate.state("old").rollout.mode, gate.request("old")) == ("off", second)
 
 

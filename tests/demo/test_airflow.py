@@ -62,3 +62,13 @@ def test_without_an_airflow_there_is_no_address_and_nothing_to_stop(tmp_path, ca
     assert airflow.address(tmp_path) == ""
     assert airflow.down(tmp_path) == 0
     assert "nothing was running" in capsys.readouterr().out
+
+
+def test_people_are_told_how_to_log_in(tmp_path):
+    assert "administrator" in airflow.log_in(tmp_path, ())
+    said = airflow.log_in(tmp_path, ("ann", "bob:user"))
+    assert said == airflow.log_in(tmp_path, ("ann", "bob:user"))
+    (ann, first), (bob, second) = (one.split(" ") for one in said.split(", "))
+    assert (ann, bob) == ("ann", "bob")
+    assert len({first, second}) == 2
+    assert (tmp_path / airflow.PASSWORDS).stat().st_mode & 0o077 == 0

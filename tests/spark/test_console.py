@@ -1,5 +1,7 @@
 """Filters that people type into the console: analysed by Spark, admitted only as expressions."""
 
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,9 +23,16 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 
 
 @pytest.fixture
-def pages(spark: SparkSession, events: Events) -> ConsolePages:
-    analyst = Analyst(events.stores, Settings(), WarmSpark(Context(None)))
-    return ConsolePages(events.stores, Settings(), analyst)
+def pages(
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ConsolePages]:
+    monkeypatch.setattr("strata.ui.pages.PATIENCE", None)
+    warm = WarmSpark(Context(None))
+    # The session of these tests is this thread's; elsewhere one would be started, and stopped.
+    warm(Machine(events.stores).load(NAME).relation, "id > 0")
+    analyst = Analyst(events.stores, Settings(), warm)
+    yield ConsolePages(events.stores, Settings(), analyst)
+    analyst.close()
 
 
 def test_a_typed_filter_is_answered_from_statistics(pages: ConsolePages, events: Events) -> None:

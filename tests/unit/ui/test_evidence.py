@@ -8,6 +8,7 @@ import pytest
 
 from strata.audit.findings import findings
 from strata.errors import Corrupt
+from strata.history.operation_log import OperationLog
 from strata.history.operations import journal
 from strata.machine.machine import Machine
 from strata.rollout.evidence import upper_bound
@@ -133,7 +134,7 @@ def test_a_damaged_table_of_verdicts_is_named(stores: Stores) -> None:
 
 
 def test_the_week_of_readers_is_a_bar_a_day(stores: Stores) -> None:
-    line = facts.Listing(stores, SETTINGS).line(FLIGHTS)
+    line = facts.Listing(stores, SETTINGS, OperationLog()).line(FLIGHTS)
     assert len(line.days) == facts.WEEK
     assert [day.reads for day in line.days] == [2] * facts.WEEK
     assert line.skipped is not None
@@ -141,12 +142,12 @@ def test_the_week_of_readers_is_a_bar_a_day(stores: Stores) -> None:
     drawn = ElementTree.fromstring(str(charts.sparkline(line.days)))
     tall = [float(bar.get("height", "")) for bar in drawn.findall("./rect[@class='fill']")]
     assert tall == pytest.approx([26 * (d.skipped or 0) for d in line.days], abs=0.06)
-    nobody = charts.sparkline(facts.Listing(stores, SETTINGS).line(PLANES).days)
+    nobody = charts.sparkline(facts.Listing(stores, SETTINGS, OperationLog()).line(PLANES).days)
     assert str(nobody).count("<circle") == facts.WEEK
 
 
 def test_the_bound_stands_against_that_of_the_next_step(stores: Stores) -> None:
-    listing = facts.Listing(stores, SETTINGS)
+    listing = facts.Listing(stores, SETTINGS, OperationLog())
     bound = listing.line(PLANES).bound
     parts = Machine(stores).load(PLANES).rollout.evidence.parts
     assert bound is not None
@@ -158,7 +159,7 @@ def test_the_bound_stands_against_that_of_the_next_step(stores: Stores) -> None:
 
 def test_reasons_come_with_the_worst_first(place: tuple[Stores, Clock]) -> None:
     stores, clock = place
-    listing = facts.Listing(stores, SETTINGS)
+    listing = facts.Listing(stores, SETTINGS, OperationLog())
     names = [line.name for line in listing.lines()]
     assert names[0] == FLIGHTS
     assert [need.text for need in listing.line(FLIGHTS).needs] == ["in quarantine: column word"]

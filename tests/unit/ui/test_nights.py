@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from strata.history.operation_log import as_table
 from strata.history.operations import Operation, journal
 from strata.machine.machine import Machine
 from strata.store.open import Stores
@@ -155,7 +156,7 @@ def test_costs_add_up_and_requests_are_counted_where_they_were() -> None:
         validation(2),
         replace(validation(3), what="ingest", seconds=500.0, rows=7, bytes=70),
     ]
-    ingest, validate = growth.costs_of(some)
+    ingest, validate = growth.costs_of(as_table(some))
     assert (ingest.what, ingest.runs, ingest.rows, ingest.bill) == ("ingest", 1, 7, None)
     assert (validate.runs, validate.bad, validate.seconds) == (3, 1, 180.0)
     assert validate.bill == (4, 6, 80, 10)

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 
@@ -17,26 +18,29 @@ with warnings.catch_warnings():
 
 from strata.compact import compact_shard
 from strata.history.metrics import Metrics
+from strata.history.operation_log import OperationLog
 from strata.history.operations import note
 from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import Settings
 from strata.state.rollout import record_verdicts
+from strata.state.step import step
 from strata.store.open import Stores
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
 from strata.ui.evidence import EvidencePoint, LadderEvent, evidence_svg
 from strata.ui.needs import ASKED
 from strata.ui.pages import ConsolePages, policy
+from strata.ui.shown import whole_names
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
 from tests.support.console import DAY, NAME, filled, pages_of
-from tests.support.stored import settings
+from tests.support.stored import killed, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EVERY = (*HOSTILE, *CALLING, *TRICKY)
-VOID = {"meta", "input", "br", "link"}
+VOID = {"meta", "input", "br", "link", "wbr"}
 
 
 class Shape(HTMLParser):
@@ -378,7 +382,7 @@ def test_errors_are_pages_and_nothing_is_posted(stores: Stores) -> None:
 
 
 def test_what_needs_a_person_comes_first(stores: Stores) -> None:
-    (line,) = facts.Listing(stores, settings()).lines()
+    (line,) = facts.Listing(stores, settings(), OperationLog()).lines()
     assert [(need.rank, need.text) for need in line.needs] == [
         (ASKED, "ann asks for soft; without an answer it lapses 1970-01-08 00:16")
     ]
@@ -452,6 +456,41 @@ def test_the_run_of_airflow_stands_below_who_did_it() -> None:
     note(stores, Metrics(Settings().metrics), "validate", 0, {"shard": NAME}, 0, by=who)
     page = client(pages_of(stores)).get(f"/shards/{NAME}").text
     assert f'<td class="who">airflow soft_evaluation<span class="help">{run}</span></td>' in page
+
+
+def in_mode(mode: str) -> Stores:
+    stores = filled()
+
+    def entered(state, now_ms):  # type: ignore[no-untyped-def]
+        rollout = replace(state.rollout, mode=mode, basis="other code")
+        return step(state, now_ms, rollout=rollout), None
+
+    Machine(stores).apply(NAME, entered)
+    return stores
+
+
+def test_the_page_says_why_readers_obey_another_mode() -> None:
+    changed, stopped = "the code that decides is not the code", "the kill switch is thrown"
+    page = pages_of(in_mode("on")).rollout("", NAME)
+    assert "Mode on, but readers obey soft" in page
+    assert changed in page
+    assert stopped not in page
+    page = pages_of(killed(in_mode("soft"))).rollout("", NAME)
+    assert "Mode soft, but readers obey off" in page
+    assert stopped in page
+    assert changed not in page
+    assert "but readers obey" not in pages_of(in_mode("soft")).rollout("", NAME)
+
+
+def test_names_of_functions_go_to_a_new_line_whole() -> None:
+    """Evidence has names such as greater_than_or_equal, and a telephone has 390 pixels."""
+    page = pages_of(filled()).rollout("", NAME)
+    row = '<th scope="row"><span class="whole">long × greater_than</span></th>'
+    assert row in page
+    joined = str(whole_names(f"and+{'x' * 60}+like"))
+    whole = '<span class="whole">and+</span><wbr>{}+<wbr><span class="whole">like</span>'
+    assert joined == whole.format("x" * 60), "what is too long for a line may break"
+    assert "<b" not in str(whole_names("<b>+" + "<b" * 60))
 
 
 def test_strata_lie_by_filter_and_by_layout() -> None:

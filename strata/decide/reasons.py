@@ -14,6 +14,7 @@ import pyarrow as pa
 from strata.decide.cases import case_places
 from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
 from strata.decide.decision import decide, split_conjuncts
+from strata.decide.differences import PairInterpreter
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
@@ -83,7 +84,7 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     Cost: milliseconds a part; `decide` is for many.
     """
     specs = PartSpecs(stats, relation, quarantine)
-    interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
+    interpreter = PairInterpreter(Context(filter.now_low, filter.now_high), quarantine)
     conjuncts = split_conjuncts(filter.expr, quarantine)
     verdict = decide(filter, stats, relation, quarantine=quarantine)  # also case by case
     found = []

@@ -130,8 +130,9 @@ class PairInterpreter(Interpreter):
             values = self.evaluate(held.expr, view).values
             if not isinstance(values, Numbers) or values.low.dtype != np.int64:
                 return None
-            ends = exact.add(values.low, np.array([held.by])), exact.add(
-                values.high, np.array([held.by])
+            ends = (
+                exact.add(values.low, np.array([held.by])),
+                exact.add(values.high, np.array([held.by])),
             )
             over = either(*(flags for _, flags in ends))
             inside = (ends[0][0] >= held.kind.low) & (ends[1][0] <= held.kind.high)
@@ -252,9 +253,7 @@ def _difference(call: Call, spec: Spec, apart: _Apart, *, sure: bool) -> Spec:
         low, high = (exact.truncating(end, unit) for end in (low, high))
     if call.function == "subtract_dates":
         known = known & (low >= -_FURTHEST_DAY) & (high <= _FURTHEST_DAY)
-        low, high = (
-            np.clip(end, -_FURTHEST_DAY, _FURTHEST_DAY) * DAY_US for end in (low, high)
-        )
+        low, high = (np.clip(end, -_FURTHEST_DAY, _FURTHEST_DAY) * DAY_US for end in (low, high))
     if call.function == "date_diff":  # wraps
         known = known & (low >= INT32[0]) & (high <= INT32[1])
     fits = _fits(kind, low, high)

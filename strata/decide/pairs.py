@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.decide.fields import Rows
-from strata.kernels.arrays import Bools, Floats
+from strata.expr.spec import Bounds
+from strata.kernels.arrays import Bools, Floats, Ints
 from strata.stats.pairs import FLOATS
 
 _WHOLE: Final = 2.0**62  # whole differences beyond it are not used, so that no sum overflows
@@ -23,8 +24,8 @@ class PairBounds:
 
     known: Bools  # whether the bounds of the difference are known
     none: Bools  # known, and no row has both values
-    low: np.ndarray
-    high: np.ndarray
+    low: Bounds
+    high: Bounds
     divides: Bools  # whether the bounds of the ratio are known
     ratio_low: Floats
     ratio_high: Floats
@@ -37,20 +38,22 @@ class PairBounds:
         there = np.asarray(same, np.bool_) & np.asarray(column.is_valid(), np.bool_)
         both, zeros = (_count(column.field(name)) for name in ("both", "zeros"))
         none = there & (both == 0)
-        low, high = (_bound(column.field(name)) for name in ("low", "high"))
+        low: Bounds = _bound(column.field("low"))
+        high: Bounds = _bound(column.field("high"))
         ratio = [_bound(column.field(f"ratio_{side}")) for side in ("low", "high")]
         known = there & (low <= high)  # false for NaN
         if form != FLOATS:
             known &= (low >= -_WHOLE) & (high <= _WHOLE)
             low, high = (
-                np.where(known, end, 0.0).astype(np.int64)
-                for end in (np.ceil(low), np.floor(high))
+                np.where(known, end, 0.0).astype(np.int64) for end in (np.ceil(low), np.floor(high))
             )
         else:
             low, high = (np.where(known, end, 0.0) for end in (low, high))
         divides = there & (ratio[0] <= ratio[1])
         ratio = [np.where(divides, end, 0.0) for end in ratio]
-        return cls(known | none, none, low, high, divides | none, ratio[0], ratio[1], there & (zeros == 0))
+        return cls(
+            known | none, none, low, high, divides | none, ratio[0], ratio[1], there & (zeros == 0)
+        )
 
     def at(self, rows: Rows) -> "PairBounds":
         """Return the bounds of some parts."""
@@ -80,7 +83,7 @@ class PairBounds:
         )
 
 
-def _count(values: pa.Array) -> np.ndarray:
+def _count(values: pa.Array) -> Ints:
     return np.asarray(pc.fill_null(values, -1), np.int64)
 
 

@@ -83,9 +83,11 @@ class Statistics:
         name = pair_name(left, right)
         if name not in self._pairs:
             array, pair = self._column(name), pair_named(self.relation, name)
-            known = array is not None and array.type == PAIR and pair is not None
-            trusted = known and not {str(i) for i in pair.ids} & self.quarantine
-            self._pairs[name] = PairBounds.decoded(array, pair.form) if trusted else None
+            found = None
+            if array is not None and array.type == PAIR and pair is not None:
+                trusted = not {str(i) for i in pair.ids} & self.quarantine
+                found = PairBounds.decoded(array, pair.form) if trusted else None
+            self._pairs[name] = found
         return self._pairs[name]
 
     def _load(self, column: str, name: str) -> StatsArray | None:

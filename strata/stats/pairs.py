@@ -174,8 +174,10 @@ def _side(relation: Relation, name: str) -> PairSide | None:
     wanted = () if whole else tuple(rest)
     # Steps that no user has named lead into a range, or into a number without a precision
     named = len(wanted)
-    return None if column is None else _chosen(
-        column, lambda one: one.names == wanted and len(one.steps) == named
+    return (
+        None
+        if column is None
+        else _chosen(column, lambda one: one.names == wanted and len(one.steps) == named)
     )
 
 
@@ -253,9 +255,7 @@ def _outward(value: float, way: float) -> float:
     return math.nextafter(value, way) if value else 0.0
 
 
-def _whole_difference(
-    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]
-) -> tuple[float, float]:
+def _whole_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[float, float]:
     difference = a - b  # wraps
     over = ((a ^ b) & (a ^ difference)) < 0
     lows, highs = [], []

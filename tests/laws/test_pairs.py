@@ -48,7 +48,9 @@ SIDES = {
 RELATION = Relation(
     0,
     tuple(
-        Declared(c.id, c.name, parse_type(TYPES[kind])) for kind, both in SIDES.items() for c in both
+        Declared(c.id, c.name, parse_type(TYPES[kind]))
+        for kind, both in SIDES.items()
+        for c in both
     ),
     (1,),
     (1,),
@@ -331,6 +333,34 @@ def test_a_difference_that_cannot_overflow_does_not_fail() -> None:
 
     assert decide(Filter(expr, "", 0, 0), concat([bare], [2]), RELATION).may_fail[0]
     assert not decide(Filter(expr, "", 0, 0), statistics([part], "integer"), RELATION).keep[0]
+
+
+LONG, STAMPS = SIDES["long"], SIDES["timestamp"]
+
+
+def test_a_difference_beyond_64_bits_is_no_small_one() -> None:
+    part: Rows = [{LONG[0].id: 2**63 - 1, LONG[1].id: -(2**63)}]
+    for columns in (LONG, LONG[::-1]):
+        expr = Call("greater_than", columns, "boolean")
+        keep = decide(Filter(expr, "", 0, 0), statistics([part], "long"), RELATION).keep[0]
+        assert keep == (columns == LONG)
+
+
+@given(a=st.integers(-2_500_000, 2_500_000), by=st.integers(-2_500_000, 2_500_000))
+@example(a=900_000, by=-1_800_000)
+@example(a=-900_000, by=1_800_000)
+@example(a=999_999, by=1)
+def test_seconds_that_are_rounded_toward_zero(a: int, by: int) -> None:
+    part: Rows = [
+        {STAMPS[0].id: a, STAMPS[1].id: a + by},
+        {STAMPS[0].id: 10**9, STAMPS[1].id: None},
+    ]
+    for function in ("unix_timestamp", "unix_seconds"):
+        sides = tuple(Call(function, (column,), "long") for column in STAMPS)
+        for compared in COMPARED:
+            expr = Call(compared, sides, "boolean")
+            kept = decide(Filter(expr, "", 0, 0), statistics([part], "timestamp"), RELATION).keep
+            assert kept[0] or not needs(expr, part)
 
 
 def test_a_rule_in_quarantine_says_nothing() -> None:

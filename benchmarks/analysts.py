@@ -37,7 +37,7 @@ from strata.model.settings import SparkSettings, StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.stats import collect, concat
 from strata.stats.members import Gathering, member_columns, wanted_places
-from strata.stats.pairs import Pairs, wanted_pairs
+from strata.stats.pairs import PairGathering, wanted_pairs
 from strata.stats.shapes import Shapes
 from strata.stats.wire import JSON_PATH
 from strata.store.keys import bloom_key_of, content_hash, part_prefix
@@ -114,7 +114,7 @@ def statistics(data: DataSet, spec: ShardSpec) -> pa.Table:
             {**columns, "t": [0] * count, "d": [1] * count}, schema=updates_schema(relation)
         )
         gathering, shapes = Gathering(wanted_places(relation, spec.stats)), Shapes(relation)
-        pairs = Pairs(wanted_pairs(relation, spec.stats))
+        pairs = PairGathering(wanted_pairs(relation, spec.stats))
         gathering.add(updates)
         shapes.add(updates)
         pairs.add(updates)

@@ -221,8 +221,10 @@ def _pairs(expr: Expr, known: Known) -> str:
         if pair is None or claim is None or claim["form"] != pair.form:
             continue
         left, right = (_shown(side.name, known.relation) for side in (pair.left, pair.right))
-        shown = ((f"{left} - {right}", "low", "high"),
-                 (f"{left} / {right}", "ratio_low", "ratio_high"))  # fmt: skip
+        shown = (
+            (f"{left} - {right}", "low", "high"),
+            (f"{left} / {right}", "ratio_low", "ratio_high"),
+        )
         found += [
             f"{what} in [{claim[low]:g}, {claim[high]:g}]"
             for what, low, high in shown

@@ -28,7 +28,7 @@ from strata.maintain.collect import (
     collect_part,
     half_of,
     lacks_members,
-    pairs_of,
+    pairs_wanted,
     wanted_of,
 )
 from strata.maintain.estimate import Cost, Speed, estimate, record_speed
@@ -212,7 +212,7 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
     Raises: InvalidRequest for an unknown column. Cost: one manifest a batch, in part.
     """
     names = [column_name(column_id) for column_id in selection.ids(state.relation)]
-    wanted, pairs = wanted_of(state, selection), pairs_of(state, selection)
+    wanted, pairs = wanted_of(state, selection), pairs_wanted(state, selection)
     budget = state.spec.stats.budget_bytes
     members = [f(one.name) for one in wanted for f in (set_name, bloom_name)]
     members += [one.name for one in pairs]

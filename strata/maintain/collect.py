@@ -18,7 +18,7 @@ from strata.parts.members import with_members
 from strata.state.state import State
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, Sought, check_members, wanted_places
-from strata.stats.pairs import Pairs, SoughtPair, wanted_pairs
+from strata.stats.pairs import PairGathering, SoughtPair, wanted_pairs
 from strata.stats.shapes import Shapes
 from strata.stats.wire import BLOOM, ROWS, SET, bloom_name, set_name
 from strata.store.open import open_stores
@@ -61,7 +61,7 @@ def collect_part(task: CollectTask) -> Collected:
     blob = open_stores(task.settings).blob
     source = PartSource(blob, task.shard, task.relations, task.read_format)
     pieces, counts, members = [], [], Gathering(task.wanted)
-    shapes, pairs = Shapes(source.relation), Pairs(task.pairs)
+    shapes, pairs = Shapes(source.relation), PairGathering(task.pairs)
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
             pieces.append(collect(batch, source.relation, task.keep))
@@ -102,8 +102,8 @@ def wanted_of(state: State, selection: Selection) -> tuple[Sought, ...]:
     return tuple(one for one in found if not ids or one.column.id in ids)
 
 
-def pairs_of(state: State, selection: Selection) -> tuple[SoughtPair, ...]:
-    """Return the pairs that a backfill collects: declared ones, both columns of which are read."""
+def pairs_wanted(state: State, selection: Selection) -> tuple[SoughtPair, ...]:
+    """Return the pairs that a backfill collects: those declared whose columns are both read."""
     found, ids = wanted_pairs(state.relation, state.spec.stats), selection.ids(state.relation)
     return tuple(one for one in found if not ids or one.ids <= {*ids})
 

@@ -22,7 +22,7 @@ from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, PlaceValues, Sought
-from strata.stats.pairs import Pairs, SoughtPair
+from strata.stats.pairs import PairGathering, SoughtPair
 from strata.stats.shapes import Shapes
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
@@ -71,7 +71,7 @@ class Observed:
         """
         self._members = Gathering(wanted if stats else ())
         self._shapes = Shapes(relation)
-        self._pairs = Pairs(pairs if stats else ())
+        self._pairs = PairGathering(pairs if stats else ())
         self._relation, self._keep = relation, keep
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats

@@ -201,7 +201,7 @@ def _is_single(place: Place) -> bool:
     return not place.counted and pair_form(place.type, place.type) is not None
 
 
-class Pairs:
+class PairGathering:
     """Takes the rows of a part as they come, and remembers how the wanted pairs differ."""
 
     def __init__(self, wanted: Sequence[SoughtPair]) -> None:
@@ -327,8 +327,10 @@ def pair_contradictions(
     for name, count in truth.items():
         if claim[name] != count:
             yield name, claim[name], count
-    ends = (("low", "high", facts.low, facts.high),
-            ("ratio_low", "ratio_high", facts.ratio_low, facts.ratio_high))  # fmt: skip
+    ends = (
+        ("low", "high", facts.low, facts.high),
+        ("ratio_low", "ratio_high", facts.ratio_low, facts.ratio_high),
+    )
     for low, high, least, most in ends:
         if least > most:
             continue

@@ -25,7 +25,7 @@ from strata.model.schema import Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
 from strata.stats import collect, concat
-from strata.stats.pairs import Pairs, pair_contradictions, pair_facts, wanted_pairs
+from strata.stats.pairs import PairGathering, pair_contradictions, pair_facts, wanted_pairs
 from strata.stats.wire import PAIR
 from tests.support.expressions import contains, values
 from tests.twins.concrete import Failed, Value, evaluate, rounded
@@ -72,8 +72,9 @@ def rows(draw: st.DrawFn, kind: str) -> Rows:
         found.append((a, draw(one_value(kind)) if b is None else b))
     left, right = SIDES[kind]
     none = st.sampled_from((False,) * 7 + (True,))
-    return [{left.id: None if draw(none) else a, right.id: None if draw(none) else b}
-            for a, b in found]  # fmt: skip
+    return [
+        {left.id: None if draw(none) else a, right.id: None if draw(none) else b} for a, b in found
+    ]
 
 
 def one_value(kind: str) -> st.SearchStrategy[Any]:
@@ -180,8 +181,15 @@ def differences(draw: st.DrawFn, kind: str, mode: str) -> Expr:
     if draw(st.booleans()):
         return difference
     left, right = draw(st.permutations(SIDES[kind])) if kind in TYPES else (a, b)
-    above = draw(st.sampled_from((left, Call("subtract", (left, right), kind, ansi),
-                                  Call("subtract", (right, left), kind, ansi))))  # fmt: skip
+    above = draw(
+        st.sampled_from(
+            (
+                left,
+                Call("subtract", (left, right), kind, ansi),
+                Call("subtract", (right, left), kind, ansi),
+            )
+        )
+    )
     if kind in ("integer", "long", "float", "double"):
         return Call("divide", (_double(above), _double(right)), "double", ansi)
     return difference
@@ -232,7 +240,10 @@ def statistics(parts: list[Rows], kind: str, *, turned: bool = False) -> pa.Tabl
     pairs = (tuple(names[::-1] if turned else names),)
     found = []
     for part in parts:
-        table, gathered = updates(part), Pairs(wanted_pairs(RELATION, StatsSpec(pairs=pairs)))
+        table, gathered = (
+            updates(part),
+            PairGathering(wanted_pairs(RELATION, StatsSpec(pairs=pairs))),
+        )
         gathered.add(table.slice(0, 1))
         gathered.add(table.slice(1))
         found.append(gathered.beside(collect(table, RELATION)))
@@ -292,7 +303,7 @@ def test_what_is_recorded_is_true_and_a_lie_is_found(kind: str, data: st.DataObj
     part = data.draw(rows(kind))
     names = tuple(column.name for column in SIDES[kind])
     (pair,) = wanted_pairs(RELATION, StatsSpec(pairs=(names,)))
-    gathered = Pairs([pair])
+    gathered = PairGathering([pair])
     gathered.add(updates(part))
     stored = gathered.beside(collect(updates(part), RELATION)).column(pair.name)
     claim, facts = stored[0].as_py(), pair_facts(updates(part), pair)
@@ -327,8 +338,9 @@ def test_an_order_that_holds_everywhere_decides(function: str, a: int, b: int) -
 
 def test_a_difference_that_cannot_overflow_does_not_fail() -> None:
     part: Rows = [{A.id: 2**31 - 1, B.id: 2**31 - 2}, {A.id: -(2**31), B.id: -(2**31)}]
-    expr = Call("greater_than", (Call("subtract", (A, B), "integer"), Literal(1, "integer")),
-                "boolean")  # fmt: skip
+    expr = Call(
+        "greater_than", (Call("subtract", (A, B), "integer"), Literal(1, "integer")), "boolean"
+    )
     bare = collect(updates(part), RELATION)
 
     assert decide(Filter(expr, "", 0, 0), concat([bare], [2]), RELATION).may_fail[0]

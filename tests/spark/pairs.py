@@ -54,8 +54,10 @@ class Together:
                 f"abs({a} - {b}) {sign} {constant}",
             ]
         elif family == "date":
-            tests += [f"datediff({a}, {b}) {sign} {pick(('0', '7', '-30'))}",
-                      f"date_sub({a}, 2) {sign} date_add({b}, 2147483647)"]  # fmt: skip
+            tests += [
+                f"datediff({a}, {b}) {sign} {pick(('0', '7', '-30'))}",
+                f"date_sub({a}, 2) {sign} date_add({b}, 2147483647)",
+            ]
         else:
             unit = pick(("second", "minute", "hour", "day", "month"))
             tests += [

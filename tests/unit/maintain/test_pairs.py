@@ -75,7 +75,7 @@ def world(spec: ShardSpec | None = None, *, pairs: bool = True) -> Stores:
     Machine(stores).create(spec)
     with pytest.MonkeyPatch.context() as patch:
         if not pairs:  # as an earlier version writes
-            patch.setattr("strata.stats.pairs.Pairs.beside", lambda _self, stats: stats)
+            patch.setattr("strata.stats.pairs.PairGathering.beside", lambda _self, stats: stats)
         append(stores, "shard", 0, 1, [rows(part, spec) for part in range(PARTS)])
     return stores
 

@@ -212,7 +212,7 @@ def settings_of(spec: ShardSpec) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_column_words(v) if isinstance(v, ColumnSpec) else v for v in value]
+        return [_column_words(v) if isinstance(v, ColumnSpec) else _plain(v) for v in value]
     return value
 
 

@@ -265,6 +265,11 @@ def id_of(name: str) -> int | None:
     return parsed[0] if parsed else None
 
 
+def ids_of(name: str) -> frozenset[int]:
+    """Return the column ids in a statistics name: two of a pair, none of `rows`."""
+    return frozenset(i for side in parse_pair(name) or (name,) if (i := id_of(side)) is not None)
+
+
 def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dict[int, Fresh]:
     wanted = pc.is_in(table["key"], value_set=pa.array(list(part_keys), pa.string()))
     rows = np.flatnonzero(wanted.to_numpy())

@@ -19,7 +19,7 @@ from strata.format.manifest import part_refs, stats_columns
 from strata.machine.machine import Machine
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.declare import check_statistics
-from strata.maintain.exchange import Selection, statistics_label
+from strata.maintain.exchange import Selection, ids_of, statistics_label
 from strata.maintain.trim import trim_shard
 from strata.model.settings import Settings
 from strata.model.spec import ShardSpec, parse_spec
@@ -239,6 +239,7 @@ def test_a_filter_reads_them_and_says_so() -> None:
     (said,) = reasons(filter, stats_columns(table), state.relation, [0])
     assert "with shipped - ordered in [0, 1]" in said.text
     assert statistics_label(NAMES[0], state.relation) == "shipped ~ ordered (pair)"
+    assert [ids_of(name) for name in (*NAMES, "s.5/close", "rows")] == [{2, 3}, {4, 5}, {5}, set()]
 
 
 @pytest.mark.parametrize(

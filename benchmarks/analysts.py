@@ -37,6 +37,7 @@ from strata.model.settings import SparkSettings, StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.stats import collect, concat
 from strata.stats.members import Gathering, member_columns, wanted_places
+from strata.stats.pairs import PairGathering, wanted_pairs
 from strata.stats.shapes import Shapes
 from strata.stats.wire import JSON_PATH
 from strata.store.keys import bloom_key_of, content_hash, part_prefix
@@ -81,6 +82,7 @@ def declared(data: DataSet) -> ShardSpec:
                 "budget_bytes": 1 << 20,
                 "sets": list(data.sets),
                 "blooms": list(data.blooms),
+                "pairs": [list(pair) for pair in data.pairs],
             },
         }
     )
@@ -112,9 +114,11 @@ def statistics(data: DataSet, spec: ShardSpec) -> pa.Table:
             {**columns, "t": [0] * count, "d": [1] * count}, schema=updates_schema(relation)
         )
         gathering, shapes = Gathering(wanted_places(relation, spec.stats)), Shapes(relation)
+        pairs = PairGathering(wanted_pairs(relation, spec.stats))
         gathering.add(updates)
         shapes.add(updates)
-        stats = shapes.beside(collect(updates, relation))
+        pairs.add(updates)
+        stats = pairs.beside(shapes.beside(collect(updates, relation)))
         values = gathering.finish(stats)
         keys = {}
         for one in values:

@@ -27,6 +27,7 @@ class DataSet:
     sets: Sequence[str]
     blooms: Sequence[str]
     parts: list[list[Row]]
+    pairs: Sequence[tuple[str, str]] = ()
 
 
 def data_sets(seed: int = 26) -> tuple[DataSet, ...]:
@@ -285,4 +286,5 @@ def _flights(draw: random.Random) -> DataSet:
     sets = (
         "origin", "destination", "carrier", "status", "city", "zip", "size", "quantity", "day",
     )  # fmt: skip
-    return DataSet("flights", columns, sets, ("order_code", "tail", "route"), parts)
+    blooms = ("order_code", "tail", "route")
+    return DataSet("flights", columns, sets, blooms, parts, (("delay", "distance"),))

@@ -11,6 +11,7 @@ from typing import Final
 from strata.compact import preview
 from strata.decide.decision import needed_columns
 from strata.decide.places import compared_places
+from strata.decide.terms import paired_places
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.maintain.declare import StoredStep, check_statistics, stored_steps
@@ -22,6 +23,7 @@ from strata.state.declare import Follow, compared_with
 from strata.state.state import State
 from strata.stats import STATS_VERSION
 from strata.stats.nested import places
+from strata.stats.pairs import MOST_BYTES, pair_named
 from strata.stats.wire import OF_VALUES, ROWS, parse_inside, parse_name
 from strata.store.open import Stores
 
@@ -39,6 +41,7 @@ class Help(StrEnum):
     BUDGET = "budget"
     SETS = "value sets"
     BLOOMS = "bloom filters"
+    PAIRS = "pairs"
     PARTS = "part size"
     COLLECT = "backfill"
     MERGE = "compaction"
@@ -81,6 +84,7 @@ def candidates(
     found = used_places(state.relation, filters)[:PLACES_MAX]
     for place in found:
         yield from _of_place(state, place, complete)
+    yield from _of_pairs(state, filters, complete)
     lacking = [place for place in found if place.name not in complete]
     yield from _collections(state, lacking, versions)
     yield from _of_all(stores, state, settings)
@@ -159,6 +163,37 @@ def _of_place(state: State, place: UsedPlace, complete: Collection[str]) -> Iter
             f"stats: {{keep: [{', '.join(map(_quoted, kept.stats.keep))}]{more}}}",
             kept,
         )
+
+
+def _of_pairs(
+    state: State, filters: Sequence[Filter], complete: Collection[str]
+) -> Iterator[Candidate]:
+    """Yield the pairs that filters compare, within today's budget and with more room.
+
+    A quotient needs the direction that comes first; differences are the same in both.
+    """
+    names = (name for one in filters for name in paired_places(one.expr))
+    stats, seen = state.spec.stats, set[frozenset[str]]()
+    for name in dict.fromkeys(names):
+        pair = pair_named(state.relation, name)
+        sides = () if pair is None else (pair.left.name, pair.right.name)
+        found = [_place(state.relation, side, compared=False) for side in sides]
+        words = tuple(side.words for side in found if side is not None)
+        if len(words) != 2 or words in stats.pairs or name in complete or {*words} in seen:
+            continue
+        if len(seen) == PLACES_MAX:
+            return
+        seen.add(frozenset(words))
+        pairs = (*stats.pairs, words)
+        shown = ", ".join(f"[{', '.join(one)}]" for one in pairs)
+        for more in (0, MOST_BYTES):
+            budget = stats.budget_bytes + more
+            yield Candidate(
+                Help.PAIRS,
+                f"record how {words[0]} and {words[1]} differ",
+                f"stats: {{pairs: [{shown}]{f', budget_bytes: {budget}' if more else ''}}}",
+                replace(state.spec, stats=replace(stats, pairs=pairs, budget_bytes=budget)),
+            )
 
 
 def _budget_for(spec: ShardSpec, relation: Relation) -> int:

@@ -180,6 +180,14 @@ def _is_more_than_needed(advice: Advice, given: Sequence[Advice]) -> bool:
             one.candidate.kind == Help.COLLECT and one.bytes_saved >= advice.bytes_saved
             for one in given
         )
+    if mine.kind == Help.PAIRS:  # the same with a smaller budget
+        return any(
+            one.candidate.kind == Help.PAIRS
+            and one.candidate.spec.stats.pairs == mine.spec.stats.pairs
+            and one.candidate.spec.stats.budget_bytes < mine.spec.stats.budget_bytes
+            and one.bytes_saved >= advice.bytes_saved
+            for one in given
+        )
     return mine.kind == Help.BLOOMS and any(
         one.candidate.kind == Help.SETS
         and one.candidate.spec.stats.sets[-1] == mine.spec.stats.blooms[-1]

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.decide.differences import PairInterpreter
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
-from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Expr
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Json, Numbers, Spec, Texts, as_texts, occupied
@@ -57,7 +57,7 @@ def escaping(
 
     Shape: `stats` has one row, that of the part with these values.
     """
-    interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
+    interpreter = PairInterpreter(Context(filter.now_low, filter.now_high), quarantine)
     part = PartSpecs(stats, relation, quarantine).at(slice(0, 1))
     for one in seen:
         if isinstance(one.expr, Call) and _escapes(interpreter.evaluate(one.expr, part), one):

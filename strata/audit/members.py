@@ -1,4 +1,4 @@
-"""Find the sets and bloom filters that lack a value which rows have, and shapes that are wrong."""
+"""Find sets and bloom filters that lack values which rows have, and wrong shapes and pairs."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
 from strata.stats.members import TEXT_FORM, Sought, place_named, values_at
+from strata.stats.pairs import pair_contradictions, pair_facts, pair_named
 from strata.stats.shapes import encloses, texts_shape
 from strata.stats.wire import BITS, OF_VALUES, SETS, SHAPES, place_of
 
@@ -16,7 +17,7 @@ _STORED = "stored values"
 
 
 def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> list[Lie]:
-    """Return every recorded set, bloom filter or shape that is not true of all values of the rows.
+    """Return every recorded set, bloom filter, shape or pair that is not true of all rows.
 
     Shape: `recorded` has one row, with the bits of bloom filters (`strata.decide.blooms`); filters
     without them are not judged. Those in another form than that of the type are not judged either:
@@ -30,11 +31,28 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
         and recorded.column(name)[0].is_valid
     ]
     found = values_at(rows, [place for _, place in claims])
-    return [
+    lies = [
         lie
         for (name, place), values in zip(claims, found, strict=True)
         for lie in _lies(recorded.column(name)[0], name, place, values, relation)
     ]
+    return [*lies, *_pair_lies(recorded, rows, relation)]
+
+
+def _pair_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> Iterator[Lie]:
+    """Yield what is wrong of pairs; the left column stands for both."""
+    for name in recorded.schema.names:
+        pair, claim = pair_named(relation, name), recorded.column(name)[0].as_py()
+        if pair is None or claim is None or claim["form"] != pair.form:
+            continue
+        sides = (pair.left, pair.right)
+        label = " ~ ".join(label_of(one.name, one.column.id, relation) for one in sides)
+        facts = pair_facts(rows, pair)
+        if facts is None:
+            yield Lie(pair.left.column.id, label, "pair", claim["form"], "that nothing is known")
+            continue
+        for wrong in pair_contradictions(claim, facts):
+            yield Lie(pair.left.column.id, label, *wrong)
 
 
 def _lies(

@@ -25,6 +25,7 @@ from strata.decide.cases import case_places
 from strata.decide.decision import decide, split_conjuncts
 from strata.decide.places import compared_places, shaped_places
 from strata.decide.skips import Skipped
+from strata.decide.terms import paired_places
 from strata.errors import Corrupt, Unavailable
 from strata.expr.calendar import DAY_US
 from strata.expr.filter import Filter
@@ -343,7 +344,8 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
     `union`: those of its batch; `row groups`: the groups' first keys; `partial`: some column of the
     filter has none; `shortened`: some bound is looser than the data; otherwise `exact`. `bloom`: a
     fetched bloom filter; `set`: there is a set of the values at a place that is compared, or that
-    a function reads; `shape`: likewise of what its texts are written like.
+    a function reads; `shape`: likewise of what its texts are written like; `pair`: there are bounds
+    of how two places differ that are compared.
     """
     if skipped.by_batch or skipped.groups:
         return "union" if skipped.by_batch else "row groups"
@@ -353,6 +355,7 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
     named = {
         "set": map(set_name, places),
         "shape": map(shape_name, shaped_places(expr)),
+        "pair": paired_places(expr),
     }
     for kind, names in named.items():
         there = {*names} & {*skipped.stats.schema.names}

@@ -21,7 +21,7 @@ from strata.format.manifest import stats_columns
 from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
-from strata.maintain.exchange import Selection, id_of, manifest_of, statistics_label
+from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -249,8 +249,9 @@ def _of_part(
     table: pa.Table, state: State, ids: Sequence[int], head: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     for name in table.column_names:
-        column_id, value = id_of(name), table[name][0].as_py()
-        if value is None or column_id not in state.relation.by_id or (ids and column_id not in ids):
+        of, value = ids_of(name), table[name][0].as_py()
+        known = bool(of) and of <= state.relation.by_id.keys()
+        if value is None or not known or (ids and not of & {*ids}):
             continue
         yield {
             **head,

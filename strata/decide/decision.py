@@ -17,9 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strata.decide.cases import CaseSpecs, case_groups, case_places, places_with_cases
+from strata.decide.differences import PairInterpreter
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, shaped_places, statistics_of
 from strata.decide.specs import PartSpecs
+from strata.decide.terms import paired_places
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Environment, Interpreter, Unknown
@@ -68,7 +70,7 @@ def decide(
     part is kept for a possible error.
     """
     specs = PartSpecs(stats, relation, quarantine, hopeful=hopeful)
-    interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
+    interpreter = PairInterpreter(Context(filter.now_low, filter.now_high), quarantine)
     conjuncts = split_conjuncts(filter.expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
@@ -205,10 +207,11 @@ def needed_columns(filter: Filter) -> set[str]:
     Shape: `rows`, `s.{id}` for each column, also of places inside structs, lists and maps. A JSON
     path needs every step from the root, since an ancestor may say that the path is absent. Sets and
     bloom filters of places that are compared for equality, sets of those that have cases, shapes of
-    those whose texts are read as numbers or moments.
+    those whose texts are read as numbers or moments, pairs of those that are compared.
     """
     compared = set(compared_places(filter.expr))
     members = {name for place in compared for name in (set_name(place), bloom_name(place))}
     cases = {set_name(place) for place in case_places(filter.expr)}
     shapes = {shape_name(place) for place in shaped_places(filter.expr)}
-    return {ROWS, *statistics_of(filter.expr), *members, *cases, *shapes}
+    pairs = paired_places(filter.expr)
+    return {ROWS, *statistics_of(filter.expr), *members, *cases, *shapes, *pairs}

@@ -14,7 +14,9 @@ import pyarrow as pa
 from strata.decide.cases import case_places
 from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
 from strata.decide.decision import decide, split_conjuncts
+from strata.decide.differences import PairInterpreter
 from strata.decide.specs import PartSpecs
+from strata.decide.terms import paired_places
 from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Environment, Interpreter
@@ -23,6 +25,7 @@ from strata.expr.render import describe, render
 from strata.expr.spec import Spec
 from strata.model.schema import Relation
 from strata.stats.members import place_named
+from strata.stats.pairs import pair_named
 from strata.stats.wire import parse_name
 
 Trace = dict[int, Spec]
@@ -83,7 +86,7 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     Cost: milliseconds a part; `decide` is for many.
     """
     specs = PartSpecs(stats, relation, quarantine)
-    interpreter = Interpreter(Context(filter.now_low, filter.now_high), quarantine)
+    interpreter = PairInterpreter(Context(filter.now_low, filter.now_high), quarantine)
     conjuncts = split_conjuncts(filter.expr, quarantine)
     verdict = decide(filter, stats, relation, quarantine=quarantine)  # also case by case
     found = []
@@ -141,6 +144,7 @@ def _reason(
     if judged.never is not None:
         shown = render(judged.never)
         text = f"skipped: {shown} is never true{_ranges(judged.never, judged.trace)}"
+        text += _pairs(judged.never, known)
         return Reason(keep=False, cause=Cause.PROVEN, expression=shown, text=text)
     return _possible(conjuncts, interpreter, judged.trace, known)
 
@@ -205,6 +209,28 @@ def _ranges(expr: Expr, trace: Trace) -> str:
         if not isinstance(node, Opaque)
     }
     return f" ({'; '.join(f'{name} in {text}' for name, text in known.items())})" if known else ""
+
+
+def _pairs(expr: Expr, known: Known) -> str:
+    """Return how two places differ that an expression compares, as the part records it."""
+    found = []
+    for name in dict.fromkeys(paired_places(expr)):
+        pair = pair_named(known.relation, name)
+        value = known.stats.column(name)[known.row] if name in known.names else None
+        claim = None if value is None else value.as_py()
+        if pair is None or claim is None or claim["form"] != pair.form:
+            continue
+        left, right = (_shown(side.name, known.relation) for side in (pair.left, pair.right))
+        shown = (
+            (f"{left} - {right}", "low", "high"),
+            (f"{left} / {right}", "ratio_low", "ratio_high"),
+        )
+        found += [
+            f"{what} in [{claim[low]:g}, {claim[high]:g}]"
+            for what, low, high in shown
+            if claim[low] is not None and claim[high] is not None
+        ]
+    return f", with {', '.join(found)}" if found else ""
 
 
 def _walk(expr: Expr) -> Iterator[Expr]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.decide.fields import Rows, StatsArray, nonzero
+from strata.decide.pairs import PairBounds
 from strata.decide.ranges import Population, Side, ranged, same_type
 from strata.decide.statistics import Statistics
 from strata.expr import nodes
@@ -96,11 +97,22 @@ class View:
             self._columns[column.id] = self._column(column)
         return self._columns[column.id]
 
-    def _column(self, column: nodes.Column) -> Spec:
+    def sees(self, column: nodes.Column) -> Column | None:
+        """Return the declared column whose statistics are of what is read; None if none is."""
         declared = self._specs.relation.by_id.get(column.id)
         if declared is None or str(column.id) in self._specs.quarantine:
-            return Spec(everything(column.type), YES)
-        if not same_type(encoding(declared.type).spark(declared.type), column.type):
+            return None
+        same = same_type(encoding(declared.type).spark(declared.type), column.type)
+        return declared if same else None
+
+    def pair(self, left: str, right: str) -> PairBounds | None:
+        """Return how the values of two places of a row differ; None if nothing is known of them."""
+        found = self._specs.pair(left, right)
+        return None if found is None else found.at(self._rows)
+
+    def _column(self, column: nodes.Column) -> Spec:
+        declared = self.sees(column)
+        if declared is None:
             return Spec(everything(column.type), YES)
         if declared.type.kind is Kind.JSONB:
             return self._json_column(declared)

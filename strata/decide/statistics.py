@@ -6,9 +6,11 @@ import pyarrow as pa
 
 from strata.decide.fields import Part, StatsArray, seen, seen_part
 from strata.decide.members import PlaceMembers, is_bloom
+from strata.decide.pairs import PairBounds
 from strata.model.schema import Relation
 from strata.model.types import ColumnType
-from strata.stats.wire import SET, SHAPE, bloom_name, set_name, shape_name
+from strata.stats.pairs import pair_named
+from strata.stats.wire import PAIR, SET, SHAPE, bloom_name, pair_name, set_name, shape_name
 
 
 class Statistics:
@@ -29,6 +31,7 @@ class Statistics:
         self.relation = relation
         self._hopeful = hopeful
         self._members: dict[str, PlaceMembers | None] = {}
+        self._pairs: dict[str, PairBounds | None] = {}
         self.quarantine = frozenset(quarantine)
         self.num_rows = stats.num_rows
         self._stats = stats
@@ -74,6 +77,18 @@ class Statistics:
             found = (sets, blooms, shapes, form or "", self.num_rows)
             self._members[place] = PlaceMembers(*found, hopeful=self._hopeful) if known else None
         return self._members[place]
+
+    def pair(self, left: str, right: str) -> PairBounds | None:
+        """Return how the values of two places differ; None if nothing is known of them."""
+        name = pair_name(left, right)
+        if name not in self._pairs:
+            array, pair = self._column(name), pair_named(self.relation, name)
+            found = None
+            if array is not None and array.type == PAIR and pair is not None:
+                trusted = not {str(i) for i in pair.ids} & self.quarantine
+                found = PairBounds.decoded(array, pair.form) if trusted else None
+            self._pairs[name] = found
+        return self._pairs[name]
 
     def _load(self, column: str, name: str) -> StatsArray | None:
         array = self._column(column)

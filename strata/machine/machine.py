@@ -37,6 +37,7 @@ from strata.state.transitions import (
 )
 from strata.state.versions import TOMBSTONE_MARKS, Version, remember, successor
 from strata.stats.members import check_members
+from strata.stats.pairs import check_pairs
 from strata.stats.protected import check_budget
 from strata.store.interface import Versioned
 from strata.store.keys import parse_state_key, state_key
@@ -91,6 +92,7 @@ class Machine:
                 return found
             check_budget(spec)
             check_members(first.relation, spec.stats, spec.name)
+            check_pairs(first.relation, spec.stats, spec.name)
             if self._commit(spec.name, None, first.seqno, encode_state(first)):
                 return first
             self._sleep(_PAUSES.pause_s(attempt))

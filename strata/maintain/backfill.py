@@ -28,6 +28,7 @@ from strata.maintain.collect import (
     collect_part,
     half_of,
     lacks_members,
+    pairs_wanted,
     wanted_of,
 )
 from strata.maintain.estimate import Cost, Speed, estimate, record_speed
@@ -50,6 +51,8 @@ from strata.model.spec import StatsSpec
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION, trim
 from strata.stats.members import Sought
+from strata.stats.pairs import SoughtPair, fits_later
+from strata.stats.trim import fit_pairs
 from strata.stats.wire import (
     COUNTED,
     OF_VALUES,
@@ -73,6 +76,13 @@ class Lacking:
 
     bounds: bool  # bounds and counts, not only values
     wanted: tuple[Sought, ...]
+    pairs: tuple[SoughtPair, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Return the columns of these places and pairs."""
+        of_pairs = (i for one in self.pairs for i in one.ids)
+        return tuple(sorted({*(one.column.id for one in self.wanted), *of_pairs}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +212,10 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
     Raises: InvalidRequest for an unknown column. Cost: one manifest a batch, in part.
     """
     names = [column_name(column_id) for column_id in selection.ids(state.relation)]
-    wanted = wanted_of(state, selection)
+    wanted, pairs = wanted_of(state, selection), pairs_wanted(state, selection)
+    budget = state.spec.stats.budget_bytes
     members = [f(one.name) for one in wanted for f in (set_name, bloom_name)]
+    members += [one.name for one in pairs]
     limit, plans, stats_bytes = Limit(selection), [], 0
     for batch in filter(selection.covers, state.batches):
         table = manifest_of(stores, state.name, batch, [*SCHEMA.names, *names, *members])
@@ -213,21 +225,28 @@ def plan_backfill(stores: Stores, state: State, selection: Selection) -> Backfil
         stats_bytes += int(table["stats_bytes"].to_numpy()[in_time].sum())
         bounds = _lacks(table, names, selection)
         lacking = [lacks_members(table, one) | bounds for one in wanted]
+        lacking += [fits_later(one, table, budget) | bounds for one in pairs]
         chosen = in_time & np.logical_or.reduce([bounds, *lacking])
         rows = np.flatnonzero(chosen).tolist()
         rows = limit.take(rows, _sizes(table, rows))
         if rows:
             parts = part_refs(table.take(pa.array(rows)))
-            work = [_asked(wanted, lacking, bounds, row) for row in rows]
+            work = [_asked((*wanted, *pairs), lacking, bounds, row) for row in rows]
             plans.append(BatchPlan(batch, tuple(parts), tuple(work)))
     parts = [part for plan in plans for part in plan.parts]
     cost = estimate(stores, state.name, parts, whole=not names)
     return BackfillPlan(tuple(plans), stats_bytes, cost)
 
 
-def _asked(wanted: Sequence[Sought], lacking: Sequence[Bools], bounds: Bools, row: int) -> Lacking:
-    places = (one for one, lacks in zip(wanted, lacking, strict=True) if lacks[row])
-    return Lacking(bool(bounds[row]), tuple(places))
+def _asked(
+    wanted: Sequence[Sought | SoughtPair], lacking: Sequence[Bools], bounds: Bools, row: int
+) -> Lacking:
+    some = [one for one, lacks in zip(wanted, lacking, strict=True) if lacks[row]]
+    return Lacking(
+        bool(bounds[row]),
+        tuple(one for one in some if isinstance(one, Sought)),
+        tuple(one for one in some if isinstance(one, SoughtPair)),
+    )
 
 
 def _sizes(table: pa.Table, rows: Sequence[int]) -> list[int]:
@@ -295,7 +314,7 @@ class _Work:
         whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
         columns = None if whole else self.ids
         if not asked.bounds:
-            columns = tuple(sorted({one.column.id for one in asked.wanted}))
+            columns = asked.ids
         return CollectTask(
             self.stores.settings,
             state.name,
@@ -304,6 +323,7 @@ class _Work:
             part,
             columns,
             asked.wanted,
+            asked.pairs,
             not asked.bounds,
             keys.part_prefix(state.name, state.generation),
             state.spec.stats.keep,
@@ -328,7 +348,8 @@ class _Work:
         """Return the new statistics, trimmed; columns that were not collected keep theirs."""
         relation, spec = self.state.relation, _spec(self.state, self.ids)
         if members_only:
-            return Fresh(with_columns(old.stats, found, frozenset()), old.version or PARTIAL)
+            both = with_columns(old.stats, found, frozenset())
+            return Fresh(fit_pairs(both, spec.budget_bytes)[0], old.version or PARTIAL)
         named = frozenset(filter(None, map(id_of, found.schema.names)))
         whole = named.issuperset(relation.by_id) or not self.ids
         version = STATS_VERSION

@@ -18,6 +18,7 @@ from strata.parts.members import with_members
 from strata.state.state import State
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, Sought, check_members, wanted_places
+from strata.stats.pairs import PairGathering, SoughtPair, wanted_pairs
 from strata.stats.shapes import Shapes
 from strata.stats.wire import BLOOM, ROWS, SET, bloom_name, set_name
 from strata.store.open import open_stores
@@ -36,6 +37,7 @@ class CollectTask:
     part: PartRef
     columns: tuple[int, ...] | None  # None: all
     wanted: tuple[Sought, ...] = ()  # places whose values are collected
+    pairs: tuple[SoughtPair, ...] = ()  # whose differences are collected
     members_only: bool = False  # the part has its other statistics
     prefix: str = ""  # of new parts' keys: bloom filters lie beside them
     keep: tuple[str, ...] = ()  # patterns of paths that come first
@@ -47,7 +49,7 @@ class Collected:
 
     stats: pa.RecordBatch | None
     problem: str = ""  # why there are none
-    members_only: bool = False  # the statistics are only of values
+    members_only: bool = False  # the statistics are only of values, and of pairs
 
 
 def collect_part(task: CollectTask) -> Collected:
@@ -59,20 +61,21 @@ def collect_part(task: CollectTask) -> Collected:
     blob = open_stores(task.settings).blob
     source = PartSource(blob, task.shard, task.relations, task.read_format)
     pieces, counts, members = [], [], Gathering(task.wanted)
-    shapes = Shapes(source.relation)
+    shapes, pairs = Shapes(source.relation), PairGathering(task.pairs)
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
             pieces.append(collect(batch, source.relation, task.keep))
             counts.append(batch.num_rows)
             members.add(batch)
             shapes.add(batch)
+            pairs.add(batch)
     except Corrupt as error:
         return Collected(None, str(error))
     known = union(concat(pieces, counts))
     row = known
     if row is None or task.members_only:
         row = pa.RecordBatch.from_arrays([pa.array([sum(counts)], pa.int64())], names=[ROWS])
-    row = shapes.beside(row)
+    row = pairs.beside(shapes.beside(row))
     stats = with_members(blob, task.prefix, row, members.finish(known))
     return Collected(stats, members_only=task.members_only)
 
@@ -89,7 +92,7 @@ def wanted_of(state: State, selection: Selection) -> tuple[Sought, ...]:
     Raises: InvalidRequest for a name that leads to no such place.
     """
     spec, relation = state.spec.stats, state.relation
-    named = replace(spec, sets=selection.sets, blooms=selection.blooms)
+    named = replace(spec, sets=selection.sets, blooms=selection.blooms, pairs=())
     check_members(relation, named, state.name)
     spec = replace(
         spec, sets=(*spec.sets, *selection.sets), blooms=(*spec.blooms, *selection.blooms)
@@ -97,6 +100,12 @@ def wanted_of(state: State, selection: Selection) -> tuple[Sought, ...]:
     ids = selection.ids(relation)
     found = wanted_places(relation, spec)
     return tuple(one for one in found if not ids or one.column.id in ids)
+
+
+def pairs_wanted(state: State, selection: Selection) -> tuple[SoughtPair, ...]:
+    """Return the pairs that a backfill collects: those declared whose columns are both read."""
+    found, ids = wanted_pairs(state.relation, state.spec.stats), selection.ids(state.relation)
+    return tuple(one for one in found if not ids or one.ids <= {*ids})
 
 
 def lacks_members(table: pa.Table, wanted: Sought) -> Bools:

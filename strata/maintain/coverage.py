@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from strata.model.schema import Relation
-from strata.stats.wire import OF_VALUES, parse_name, place_of
+from strata.stats.wire import OF_VALUES, parse_name, parse_pair, place_of
 
-_KINDS: Final = dict(zip(OF_VALUES, ("sets", "blooms", "shapes"), strict=True))
+_KINDS: Final = dict(zip(OF_VALUES, ("sets", "blooms", "shapes", "pairs"), strict=True))
 
 
 @dataclass
@@ -43,6 +43,10 @@ def coverage(parts: Iterable[Mapping[str, Any]], relation: Relation) -> Iterator
         known: dict[int, list[str]] = {}
         cut = set()
         for name, fields in part.items():
+            for side in parse_pair(name) or ():
+                of_side = parse_name(side)
+                if of_side is not None and of_side[0] in found:
+                    found[of_side[0]].values.setdefault("pairs", set()).add(name)
             place = place_of(name)
             parsed = parse_name(place)
             if parsed is None or parsed[0] not in found:

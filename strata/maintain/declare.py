@@ -32,6 +32,7 @@ from strata.state.declare import (
 from strata.state.schema import DropColumn
 from strata.state.state import Batch, State
 from strata.stats.members import check_members
+from strata.stats.pairs import check_pairs
 from strata.stats.protected import check_budget
 
 Action = Literal["create", "change", "nothing", "refused"]
@@ -193,6 +194,7 @@ def check_statistics(spec: ShardSpec, relation: Relation) -> None:
     Raises: InvalidRequest.
     """
     check_members(relation, spec.stats, spec.name)
+    check_pairs(relation, spec.stats, spec.name)
     check_budget(spec)
 
 
@@ -202,6 +204,7 @@ def _unfit(spec: ShardSpec, relation: Relation, check: Check, *, weigh: bool) ->
     checks: list[Callable[[], None]] = [
         partial(check, spec, relation),
         partial(check_members, relation, spec.stats, spec.name),
+        partial(check_pairs, relation, spec.stats, spec.name),
     ]
     if weigh:
         checks.append(partial(check_budget, spec))

@@ -27,7 +27,7 @@ from strata.state.seal import digest_of
 from strata.state.state import Batch, State
 from strata.state.transitions import replace_manifests
 from strata.stats import STATS_VERSION, concat, encoded_sizes, row_stream, union
-from strata.stats.wire import PREFIX, ROWS, parse_name, place_of
+from strata.stats.wire import PREFIX, ROWS, parse_name, parse_pair, place_of
 from strata.store.interface import Blob
 from strata.store.open import Stores
 
@@ -248,7 +248,9 @@ def with_statistics(table: pa.Table, fresh: Mapping[int, Fresh]) -> pa.Table:
 
 
 def statistics_label(name: str, relation: Relation) -> str:
-    """Return a statistics column's name for people: `payload$.a` for `s.4$.a`, `code (set)`."""
+    """Return a statistics column's name for people: `payload$.a`, `code (set)`, `a ~ b (pair)`."""
+    if (pair := parse_pair(name)) is not None:
+        return f"{' ~ '.join(statistics_label(side, relation) for side in pair)} (pair)"
     place = place_of(name)
     parsed = parse_name(place)
     if parsed is None or parsed[0] not in relation.by_id:
@@ -261,6 +263,11 @@ def id_of(name: str) -> int | None:
     """Return the column id in a statistics name; None for `rows`."""
     parsed = parse_name(place_of(name))
     return parsed[0] if parsed else None
+
+
+def ids_of(name: str) -> frozenset[int]:
+    """Return the column ids in a statistics name: two of a pair, none of `rows`."""
+    return frozenset(i for side in parse_pair(name) or (name,) if (i := id_of(side)) is not None)
 
 
 def _changes(table: pa.Table, part_keys: Collection[str], change: Change) -> dict[int, Fresh]:

@@ -21,7 +21,7 @@ from strata.state.state import Batch
 from strata.stats import TrimReport, encoded_sizes, trim_table
 from strata.stats.protected import protected_names
 from strata.stats.size import column_bits
-from strata.stats.wire import PREFIX, ROWS, is_summary
+from strata.stats.wire import PREFIX, ROWS, is_budgeted
 from strata.store.interface import Blob
 from strata.store.open import open_stores
 
@@ -99,7 +99,7 @@ def survey_batch(task: SurveyTask) -> Survey | None:
 
 def _has_free(stats: pa.Table, task: SurveyTask) -> Bools:
     """Return which parts have statistics that are not protected."""
-    names = [name for name in stats.column_names if is_summary(name)]
+    names = [name for name in stats.column_names if is_budgeted(name)]
     found: Bools = np.zeros(stats.num_rows, bool)
     for name in set(names) - protected_names(names, task.state.relation, task.spec.keep):
         found |= np.asarray(pc.is_valid(stats[name]))
@@ -215,7 +215,7 @@ def _tallies(
             bits_after=_bits(after, name),
         )
         for name in before.column_names
-        if is_summary(name)
+        if is_budgeted(name)
     }
 
 

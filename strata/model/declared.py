@@ -135,7 +135,10 @@ def expectation(hint: Any, name: str) -> str | None:
     if is_dataclass(hint):
         return "a mapping"
     if get_origin(hint) is tuple:
-        return "a list of mappings" if is_dataclass(get_args(hint)[0]) else "a list of texts"
+        item = get_args(hint)[0]
+        if get_origin(item) is tuple:
+            return "a list of lists of texts"
+        return "a list of mappings" if is_dataclass(item) else "a list of texts"
     unit = _UNITS.get(name.rpartition("_")[2])
     kinds = {k for part in (hint, *get_args(hint)) for k in (part, *get_args(part)) if k in _WORDS}
     words = " or ".join(text for kind, text in _WORDS.items() if kind in kinds)

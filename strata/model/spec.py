@@ -99,6 +99,7 @@ class StatsSpec(Declared):
     sets: tuple[str, ...] = ()  # places whose values are recorded where they are few
     blooms: tuple[str, ...] = ()  # places that get a bloom filter where they are many
     bloom_bits: BloomBits = 8  # of a bloom filter, for each distinct value
+    pairs: tuple[tuple[str, ...], ...] = ()  # two places each, whose difference is recorded
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from strata.model.schema import Relation
 from strata.model.sums import wrapped
 from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, PlaceValues, Sought
+from strata.stats.pairs import PairGathering, SoughtPair
 from strata.stats.shapes import Shapes
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
@@ -60,14 +61,17 @@ class Observed:
         *,
         stats: bool,
         wanted: Sequence[Sought] = (),
+        pairs: Sequence[SoughtPair] = (),
         keep: Sequence[str] = (),
     ) -> None:
         """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any.
 
-        `wanted`: the places whose values are collected as well. `keep`: as of `collect`.
+        `wanted`, `pairs`: the places whose values, and the pairs whose differences are collected
+        as well. `keep`: as of `collect`.
         """
         self._members = Gathering(wanted if stats else ())
         self._shapes = Shapes(relation)
+        self._pairs = PairGathering(pairs if stats else ())
         self._relation, self._keep = relation, keep
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
@@ -103,7 +107,7 @@ class Observed:
         began = time.thread_time()
         stats = self._union()
         members = tuple(self._members.finish(stats))
-        stats = None if stats is None else self._shapes.beside(stats)
+        stats = None if stats is None else self._pairs.beside(self._shapes.beside(stats))
         self.seconds += time.thread_time() - began
         splits = map(Split, self._starts, _told_apart(self._keys[::2]))
         return PartFacts(
@@ -139,6 +143,7 @@ class Observed:
             self._counts.append(rows.num_rows)
             self._members.add(rows)
             self._shapes.add(rows)
+            self._pairs.add(rows)
             self.seconds += time.thread_time() - began
 
     def _take_ends(self, group: pa.Table) -> None:

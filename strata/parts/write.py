@@ -37,6 +37,7 @@ from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.state import Batch
 from strata.stats import STATS_VERSION, encoded_size, trim
 from strata.stats.members import Sought, wanted_places
+from strata.stats.pairs import SoughtPair, wanted_pairs
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -75,6 +76,7 @@ class _Target:
     stats_spec: StatsSpec
     run: int
     wanted: tuple[Sought, ...] = ()  # places whose values are collected
+    pairs: tuple[SoughtPair, ...] = ()  # whose differences are collected
 
 
 class _Waiting:
@@ -160,6 +162,7 @@ class _Part:
             group_bytes,
             stats=target.layout != "row",
             wanted=target.wanted,
+            pairs=target.pairs,
             keep=target.stats_spec.keep,
         )
 
@@ -245,6 +248,7 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
         stats_spec,
         run,
         wanted_places(relation, stats_spec),
+        wanted_pairs(relation, stats_spec),
     )
     return list(_write(iter(updates), target))
 

@@ -124,6 +124,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stats.keep": Rule(Effect.FOLLOWED, "new parts have them"),
     "stats.sets": Rule(Effect.FOLLOWED, "new parts have them"),
     "stats.blooms": Rule(Effect.FOLLOWED, "new parts have them"),
+    "stats.pairs": Rule(Effect.FOLLOWED, "new parts have them"),
     "stats.bloom_bits": Rule(Effect.AT_ONCE, "of new bloom filters; stored ones stay, and hold"),
     "rollout.mode": _LADDER,
     "rollout.audit_percent": _LADDER,
@@ -211,7 +212,7 @@ def settings_of(spec: ShardSpec) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_column_words(v) if isinstance(v, ColumnSpec) else v for v in value]
+        return [_column_words(v) if isinstance(v, ColumnSpec) else _plain(v) for v in value]
     return value
 
 
@@ -268,7 +269,7 @@ def _follow(name: str, before: Any, after: Any) -> Follow | None:
         return Follow.MIGRATE
     if name == "stats.budget_bytes":
         return Follow.COLLECT if after > before else Follow.TRIM
-    if not set(after) - set(before):
+    if all(one in before for one in after):
         return None  # less is wanted than there is
     return Follow.COLLECT if name == "stats.keep" else Follow.ADD
 

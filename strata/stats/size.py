@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.stats.wire import is_summary
+from strata.stats.wire import is_budgeted
 
 LENGTH_BITS: Final = 16
 # The least numbers that need more than 1, 2, ... 7 bytes
@@ -42,7 +42,7 @@ def encoded_sizes(table: pa.Table | pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the size of each part's statistics. Units: bytes, one int64 a row."""
     bits = np.zeros(table.num_rows, np.int64)
     for name in table.schema.names:
-        if is_summary(name):
+        if is_budgeted(name):
             bits += column_bits(table.column(name))
     return (bits + 7) // 8
 

@@ -7,6 +7,9 @@ In this order, stopping as soon as the budget is met:
 3. drop columns, JSON paths and places inside nested columns: first the least useful, among these
    the most expensive; children go before their parents.
 
+Pairs come last: of these only those stay that fit beside what the others would be without them. So
+a pair never costs another statistic.
+
 The sort order and names on the keep list survive every budget unshortened, and so do their
 ancestors (`strata.stats.protected`).
 Laws: trimmed statistics still enclose the data, at every budget from 0 up, and never cost more
@@ -24,9 +27,9 @@ import pyarrow.compute as pc
 from strata.kernels.arrays import Bools
 from strata.model.schema import Relation
 from strata.stats.protected import protected_names
-from strata.stats.size import encoded_size
+from strata.stats.size import column_bits, encoded_size
 from strata.stats.trim_plan import PartPlan, StatsColumn, make_plan, sources_of
-from strata.stats.wire import is_summary
+from strata.stats.wire import PAIRS, is_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,41 @@ def trim(
             columns[source.name] = _applied(source, place, [plan])
         else:
             del columns[source.name]
-    trimmed = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    return trimmed, _report(sources, plan)
+    trimmed, left_out = fit_pairs(_batch(columns), budget_bytes)
+    return trimmed, _report(sources, plan, left_out, (_of_pairs(row), _of_pairs(trimmed)))
+
+
+def fit_pairs(row: pa.RecordBatch, budget_bytes: int) -> tuple[pa.RecordBatch, tuple[str, ...]]:
+    """Return statistics of one part with the pairs that fit into the budget, and those that do not.
+
+    All other statistics stay, whether they fit or not.
+    """
+    columns = dict(zip(row.schema.names, row.columns, strict=True))
+    pairs = {name: array for name, array in columns.items() if name.startswith(PAIRS)}
+    room = 8 * budget_bytes - sum(_bits(a) for n, a in columns.items() if is_summary(n))
+    left_out = []
+    for name, array in pairs.items():
+        if (cost := _bits(array)) <= room:
+            room -= cost
+        else:
+            left_out.append(name)
+            del columns[name]
+    return _batch(columns), tuple(left_out)
+
+
+def _of_pairs(row: pa.RecordBatch) -> int:
+    """Return the cost of the pairs of one part, in bits."""
+    named = zip(row.schema.names, row.columns, strict=True)
+    return sum(_bits(array) for name, array in named if name.startswith(PAIRS))
+
+
+def _bits(column: pa.StructArray) -> int:
+    """Return the cost of one part's statistics column; a null costs nothing."""
+    return int(column_bits(column)[0]) if column[0].is_valid else 0
+
+
+def _batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def trim_table(
@@ -94,7 +130,34 @@ def trim_table(
             columns[source.name] = _applied(source, place, plans)
         elif present[place].any():
             del columns[source.name]
-    return pa.table(columns), [_report(sources, plan) for plan in plans]
+    fitted = _fit_pairs(columns, plans, budgets)
+    reports = [_report(sources, plan, *one) for plan, one in zip(plans, fitted, strict=True)]
+    return pa.table(columns), reports
+
+
+def _fit_pairs(
+    columns: dict[str, pa.StructArray], plans: Sequence[PartPlan], budgets: Sequence[int]
+) -> list[tuple[list[str], tuple[int, int]]]:
+    """Leave out the pairs that do not fit; return their names, and all bits before and after."""
+    spent = np.array([sum(plan.bits.values()) for plan in plans], np.int64)
+    rooms = 8 * np.array(budgets, np.int64) - spent
+    before, first = np.zeros(len(plans), np.int64), rooms
+    left_out: list[list[str]] = [[] for _ in plans]
+    for name in [name for name in columns if name.startswith(PAIRS)]:
+        there = np.asarray(columns[name].is_valid(), np.bool_)
+        cost = np.where(there, column_bits(columns[name]), 0)
+        before = before + cost
+        gone = there & (cost > rooms)
+        rooms = rooms - np.where(gone, 0, cost)
+        for part in np.flatnonzero(gone).tolist():
+            left_out[part].append(name)
+        if gone.any():
+            nothing = pa.scalar(None, columns[name].type)
+            columns[name] = pc.if_else(pa.array(gone), nothing, columns[name])
+            if (gone | ~there).all():
+                del columns[name]
+    bits = zip(before.tolist(), (first - rooms).tolist(), strict=True)
+    return list(zip(left_out, bits, strict=True))
 
 
 def _sources(
@@ -146,13 +209,19 @@ def _shortened(
     return changed
 
 
-def _report(sources: Sequence[StatsColumn], plan: PartPlan) -> TrimReport:
+def _report(
+    sources: Sequence[StatsColumn],
+    plan: PartPlan,
+    left_out: Sequence[str],
+    pairs: tuple[int, int],
+) -> TrimReport:
+    """Return the losses of one part. `pairs`: the bits of its pairs before and after."""
     names = [source.name for source in sources]
     return TrimReport(
-        tuple(names[place] for place in plan.dropped),
+        (*(names[place] for place in plan.dropped), *left_out),
         tuple(names[place] for place in plan.shortened if place in plan.bits),
-        (plan.before + 7) // 8,
-        (sum(plan.bits.values()) + 7) // 8,
+        (plan.before + pairs[0] + 7) // 8,
+        (sum(plan.bits.values()) + pairs[1] + 7) // 8,
     )
 
 

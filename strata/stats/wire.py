@@ -20,6 +20,10 @@ And for places of text, where all texts have one (`strata.stats.shapes`):
 
     s.shape.5  s.shape.5/a   struct   what all texts of a place are written like
 
+And for pairs of places that a declaration names (`strata.stats.pairs`):
+
+    s.pair.5~7  s.pair.5/a~7  struct  how the values of two places of one row differ
+
 Inside a nested column there is one value a row, until a step into a list or a map. From there on
 the values are the elements of all rows, and every struct has their `count`.
 """
@@ -39,7 +43,8 @@ PREFIX: Final = "s."
 SETS: Final = "s.set."
 BLOOMS: Final = "s.bloom."
 SHAPES: Final = "s.shape."
-OF_VALUES: Final = (SETS, BLOOMS, SHAPES)  # beside bounds and counts
+PAIRS: Final = "s.pair."
+OF_VALUES: Final = (SETS, BLOOMS, SHAPES, PAIRS)  # beside bounds and counts
 ROOT: Final = "$"
 
 # Steps into nested values. Fields are plain or quoted, so no field can have these names.
@@ -55,6 +60,8 @@ _NAME: Final = re.compile(r"s\.([0-9]+)(?:(\$.*)|((?:/.*)?))", re.DOTALL)
 _INSIDE: Final = re.compile(
     r"/(\[\]|\{[kv]\}|[A-Za-z_][A-Za-z0-9_]*|\['(?:[^'\\]|\\.)*'\])", re.DOTALL
 )
+_SIDE: Final = r"[0-9]+(?:/(?:\[\]|\{[kv]\}|[A-Za-z_][A-Za-z0-9_]*|\['(?:[^'\\]|\\.)*'\]))*"
+_PAIR: Final = re.compile(rf"s\.pair\.({_SIDE})~({_SIDE})", re.DOTALL)
 _STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _TO_ESCAPE: Final = re.compile(r"[\\'\x00-\x1f\x7f]")
@@ -101,6 +108,21 @@ SHAPE: Final = pa.struct(
         ("high", pa.float64()),
         ("whole", pa.bool_()),
         ("patterns", pa.string()),
+    ]
+)
+
+# Of two places, left and right, with a form for the types of both. An empty form: nothing can be
+# known. `low` and `high` enclose left - right, `ratio_low` and `ratio_high` the doubles that
+# left / right gives. Bounds are rounded outward.
+PAIR: Final = pa.struct(
+    [
+        ("form", pa.string()),
+        ("both", pa.int64()),  # rows in which neither is null
+        ("zeros", pa.int64()),  # rows in which the right one is zero
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("ratio_low", pa.float64()),
+        ("ratio_high", pa.float64()),
     ]
 )
 
@@ -187,8 +209,25 @@ def shape_name(place: str) -> str:
     return SHAPES + place.removeprefix(PREFIX)
 
 
+def pair_name(left: str, right: str) -> str:
+    """Return the name of the statistics of two places together.
+
+    >>> pair_name("s.5", "s.7/a"), parse_pair("s.pair.5~7/a"), parse_pair("s.5")
+    ('s.pair.5~7/a', ('s.5', 's.7/a'), None)
+    """
+    return f"{PAIRS}{left.removeprefix(PREFIX)}~{right.removeprefix(PREFIX)}"
+
+
+def parse_pair(name: str) -> tuple[str, str] | None:
+    """Return the two places that a statistics name stands for; None for any other name."""
+    match = _PAIR.fullmatch(name)
+    return None if match is None else (PREFIX + match[1], PREFIX + match[2])
+
+
 def place_of(name: str) -> str:
     """Return the place that any statistics column is about; other names are returned as they are.
+
+    A pair is about two places, so what is returned for its name is none.
 
     >>> place_of("s.set.5$.a"), place_of("s.5"), place_of("rows")
     ('s.5$.a', 's.5', 'rows')
@@ -200,8 +239,13 @@ def place_of(name: str) -> str:
 
 
 def is_summary(name: str) -> bool:
-    """Return whether a column is of bounds and counts: those that a budget limits."""
+    """Return whether a column is of the bounds and counts of one place."""
     return name.startswith(PREFIX) and not name.startswith(OF_VALUES)
+
+
+def is_budgeted(name: str) -> bool:
+    """Return whether a column is one of those that a budget limits."""
+    return is_summary(name) or name.startswith(PAIRS)
 
 
 def parent_name(name: str) -> str | None:

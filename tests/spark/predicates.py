@@ -15,6 +15,7 @@ from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.spark.rows import quoted
 from tests.spark.inside import SIGNS, Inside
+from tests.spark.pairs import Together
 
 FAMILIES: Final = {
     "boolean": "bool",
@@ -98,6 +99,8 @@ class Predicates:
         """Sort what can be read from the relation by family."""
         self.rng = rng
         self.leaves: dict[str, list[str]] = defaultdict(list)
+        # Draws of its own, so that the others stay what they were
+        self.together = Together(random.Random(len(relation.columns)), self.leaves)
         self.documents: list[str] = []
         self.inside = Inside(rng, self._constant, self._leaf)
         for column in relation.columns:
@@ -142,6 +145,7 @@ class Predicates:
         if self.rng.random() < 0.15:
             conjuncts += self._pinned()
         self.rng.shuffle(conjuncts)
+        conjuncts = self.together.among(conjuncts)
         return " and ".join(f"({text})" for text in conjuncts)
 
     def _pinned(self) -> list[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from strata.expr.interpret import Environment, Interpreter
+from strata.decide.differences import PairInterpreter
+from strata.expr.interpret import Environment
 from strata.expr.nodes import Expr
 from strata.expr.spec import NO, Spec
 from tests.spark.pushdown import INTERPRETED, Manifests, Tally, judge, try_world
@@ -23,7 +24,7 @@ FILTERS = tries(200, 500)
 _TESTS = ("id < 0", "id >= 0")
 
 
-class _Careless(Interpreter):
+class _Careless(PairInterpreter):
     """An interpreter that knows no errors."""
 
     def evaluate(
@@ -90,7 +91,7 @@ def test_a_lie_is_found(
     interpreted: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The net itself: an interpreter that overlooks errors is caught by a few filters."""
-    monkeypatch.setattr(import_module("strata.decide.decision"), "Interpreter", _Careless)
+    monkeypatch.setattr(import_module("strata.decide.decision"), "PairInterpreter", _Careless)
     tally = Tally()
     try_world(interpreted, world, 40, 0, tally)
 

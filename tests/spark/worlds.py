@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from strata.parts.write import write_batch, write_parts
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.stats.members import wanted_places
+from strata.stats.pairs import wanted_pairs
 from strata.store import keys
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
@@ -38,6 +40,7 @@ from tests.support.shards import let_skip
 
 NAME: Final = "world"
 PARTS, ROWS = 8, 6  # a batch, a part
+PAIRED: Final = 40  # pairs whose differences are recorded: of those that a relation has
 DAY_US: Final = 86_400_000_000
 DAY: Final = 15_706  # 2013-01-01
 RECORD: Final = "record<i: int32, s: string, at: timestamptz, in: record<d: float64, n: int64>>"
@@ -167,7 +170,13 @@ def _stats(relation: Relation, budget: int, seed: int) -> StatsSpec:
     names += [f"{c.name}.{key}" for c in relation.columns for key in MEMBERS]
     known = [n for n in names if wanted_places(relation, StatsSpec(sets=(n,)))]
     sets, blooms = (tuple(n for n in known if rng.random() < 0.4) for _ in range(2))
-    return StatsSpec(budget_bytes=budget, sets=sets, blooms=blooms, bloom_bits=12)
+    pairs = tuple(some for some in permutations(names, 2) if _is_pair(relation, some))
+    pairs = tuple(random.Random(seed + 1).sample(pairs, min(len(pairs), PAIRED)))
+    return StatsSpec(budget_bytes=budget, sets=sets, blooms=blooms, bloom_bits=12, pairs=pairs)
+
+
+def _is_pair(relation: Relation, names: tuple[str, ...]) -> bool:
+    return bool(wanted_pairs(relation, StatsSpec(pairs=(names,))))
 
 
 def random_updates(

@@ -8,6 +8,10 @@ dates are days, timestamps microseconds.
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
 
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.sparktype import spark_type
@@ -142,9 +146,18 @@ def _fit(call: Call, value: int) -> Value:
 
 
 def _number(call: Call, value: float | int) -> Value:
-    if spark_type(call.type).family == "int":
+    kind = spark_type(call.type)
+    if kind.family == "int":
         return _fit(call, int(value))
-    return float(value)
+    if kind.family == "decimal":  # sums of few digits, which always fit
+        return value
+    return rounded(value) if kind.single else float(value)
+
+
+def rounded(value: float) -> float:
+    """Return a number rounded to 32 bits: of a sum of such numbers, in 64 bits, it is exact."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _arithmetic(operation: Callable[..., float]) -> Callable[[Call, list[Value]], Value]:
@@ -162,6 +175,28 @@ def _divide(call: Call, v: list[Value]) -> Value:
     return _zero(call) if b == 0 else a / b
 
 
+_UNITS: Final = {"second": 10**6, "minute": 6 * 10**7, "hour": 36 * 10**8, "day": 864 * 10**8}
+
+
+def _timestamp_diff(call: Call, v: list[Value]) -> Value:
+    micros, unit = int(v[1]) - int(v[0]), _UNITS[call.option("unit")]  # type: ignore[arg-type]
+    if not -(2**63) <= micros < 2**63:
+        raise Failed
+    return int(Fraction(micros, unit))
+
+
+def _instant(value: int) -> Value:
+    """Return whole microseconds; an overflow fails in every mode."""
+    if not -(2**63) <= value < 2**63:
+        raise Failed
+    return value
+
+
+def _days(value: int) -> Value:
+    """Return days, which wrap."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
 def _remainder(call: Call, v: list[Value]) -> Value:
     a, b = v
     assert isinstance(a, int)
@@ -172,8 +207,12 @@ def _remainder(call: Call, v: list[Value]) -> Value:
 def _cast(call: Call, v: list[Value]) -> Value:
     source, target = spark_type(call.args[0].type), spark_type(call.type)
     value = v[0]
-    if source.name == "timestamp" and target.name == "date":
+    if source.name.startswith("timestamp") and target.name == "date":
         return int(value) // 86_400_000_000  # type: ignore[arg-type]
+    if source.name == "timestamp" and target.name == "long":
+        return int(value) // 1_000_000  # type: ignore[arg-type]
+    if source.family == target.family == "decimal":
+        return value
     if source.name == "date" and target.name == "timestamp":
         return int(value) * 86_400_000_000  # type: ignore[arg-type]
     if target.family == "float":
@@ -246,10 +285,19 @@ _STRICT: dict[str, Callable[[Call, list[Value]], Value]] = {
     "date_trunc": _date_trunc,
     "year": lambda call, v: _day(v[0]).year,
     "month": lambda call, v: _day(v[0]).month,
-    "date_add": lambda call, v: int(v[0]) + int(v[1]),  # type: ignore[arg-type]
-    "date_diff": lambda call, v: int(v[0]) - int(v[1]),  # type: ignore[arg-type]
+    "date_add": lambda call, v: _days(int(v[0]) + int(v[1])),  # type: ignore[arg-type]
+    "date_sub": lambda call, v: _days(int(v[0]) - int(v[1])),  # type: ignore[arg-type]
+    "date_diff": lambda call, v: _days(int(v[0]) - int(v[1])),  # type: ignore[arg-type]
+    "subtract_dates": lambda call, v: _instant((int(v[0]) - int(v[1])) * 864 * 10**8),  # type: ignore[arg-type]
+    "subtract_timestamps": lambda call, v: _instant(int(v[0]) - int(v[1])),  # type: ignore[arg-type]
+    "timestamp_diff": _timestamp_diff,
+    "unix_date": lambda call, v: v[0],
+    "unix_micros": lambda call, v: v[0],
+    "unix_millis": lambda call, v: int(v[0]) // 1000,  # type: ignore[arg-type]
+    "unix_seconds": lambda call, v: int(v[0]) // 10**6,  # type: ignore[arg-type]
+    "unix_timestamp": lambda call, v: int(Fraction(int(v[0]), 10**6)),  # type: ignore[arg-type]
     "add_months": _add_months,
-    "timestamp_add_interval": lambda call, v: int(v[0]) + int(v[1]),  # type: ignore[arg-type]
+    "timestamp_add_interval": lambda call, v: _instant(int(v[0]) + int(v[1])),  # type: ignore[arg-type]
     "starts_with": lambda call, v: str(v[0]).startswith(str(v[1])),
     "like": _like,
     "substring": lambda call, v: str(v[0])[: max(int(v[2]), 0)],  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Proposes key, sort order and sets of values for inferred columns, each with the reason.
+"""Proposes key, sort order, statistics and their budget for inferred columns, each with the reason.
 
 What is proposed is seen in rows of the examined files, and a person approves it. Nothing is
 proposed for change streams: their source declares a key, and their time is that of the database.
@@ -19,6 +19,7 @@ from strata.ingest.readers.source import WantedColumn, typed_rows
 from strata.model.spec import parse_spec
 from strata.model.types import Kind
 from strata.stats.members import SET_VALUES, form_of
+from strata.stats.protected import most_bytes
 
 LOOKED_BYTES: Final = 32 << 20  # a larger file is not examined for values
 LEAST_ROWS: Final = 20  # of fewer rows nothing is concluded
@@ -57,10 +58,35 @@ def proposed(
     Shape: `declaration` is as in the YAML file; a key that it has stays.
     Cost: reads the files again, those of up to LOOKED_BYTES.
     """
+    found, why = _proposed(declaration, files)
+    budget = _budget({**declaration, **found}, why)
+    if budget is not None:
+        found["stats"] = {**found.get("stats", {}), "budget_bytes": budget}
+    return found, tuple(why)
+
+
+def _budget(declaration: Mapping[str, Any], why: list[Why]) -> int | None:
+    """Return a budget in which the sort order and the names of times fit, if today's has no room.
+
+    A shard without it would be refused.
+    """
+    spec = parse_spec(declaration)
+    needed = most_bytes(spec.relation(), spec.stats.keep)
+    if needed <= spec.stats.budget_bytes:
+        return None
+    budget = 1 << (needed - 1).bit_length()
+    because = f"the sort order and columns that are called like times may take {needed:,} bytes"
+    why.append(Why("stats.budget_bytes", str(budget), because))
+    return budget
+
+
+def _proposed(
+    declaration: Mapping[str, Any], files: Sequence[SourceFile]
+) -> tuple[dict[str, Any], list[Why]]:
     rows, columns = _seen(declaration, files)
     if rows < LEAST_ROWS:
         few = f"only {rows} rows were examined: nothing is concluded of {LEAST_ROWS} or fewer"
-        return {}, (Why("key", "all columns", few),) if "key" not in declaration else ()
+        return {}, [Why("key", "all columns", few)] if "key" not in declaration else []
     found: dict[str, Any] = {}
     why: list[Why] = []
     key = list(declaration.get("key", ()))
@@ -94,10 +120,10 @@ def proposed(
                 "of it, and filters by time skip the others",
             )
         )
-    stats = dict(_members(columns, rows, {time, *key[:1]}, why))
+    stats: dict[str, Any] = dict(_members(columns, rows, {time, *key[:1]}, why))
     if stats:
         found["stats"] = stats
-    return found, tuple(why)
+    return found, why
 
 
 def _members(

@@ -36,8 +36,20 @@ COLUMNS = {
 }
 ROWS = 150  # a run
 LEAST = 40  # bytes of statistics a part: no texts of twenty characters fit
-WORLDS = ("usual", "small statistics", "trimmed statistics", "old statistics", "large parts")
+MORE = {**COLUMNS, "until": "int64"}  # by a little more than `at`
+WORLDS = (
+    "usual",
+    "small statistics",
+    "trimmed statistics",
+    "old statistics",
+    "large parts",
+    "two columns",
+)
 SETTINGS = Settings()
+
+
+def columns_of(types: dict[str, str]) -> Any:
+    return [{"name": n, "type": t, "nullable": n != "id"} for n, t in types.items()]
 
 
 def declared(**settings: Any) -> ShardSpec:
@@ -47,7 +59,7 @@ def declared(**settings: Any) -> ShardSpec:
             "key": ["id"],
             "part_bytes": 8192,
             "row_group_bytes": 4096,
-            "columns": [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()],
+            "columns": columns_of(COLUMNS),
             **settings,
         }
     )
@@ -65,10 +77,12 @@ def run(number: int, spec: ShardSpec, many: int) -> pa.Table:
             "at": i * 16 + number + 10**6,
             "note": f"{draw.getrandbits(256):064x}",
             "tag": f"in the order of ids {i * 16 + number:08}",
+            "until": i * 16 + number + 10**6 + 7 * i % 9,
         }
         for i in range(many)
     ]
-    columns = {str(n): [row[name] for row in rows] for n, name in enumerate(COLUMNS, 1)}
+    names = [column.name for column in spec.columns]
+    columns = {str(n): [row[name] for row in rows] for n, name in enumerate(names, 1)}
     return pa.table(
         {**columns, "t": [0] * many, "d": [1] * many}, schema=updates_schema(spec.relation())
     )
@@ -76,9 +90,10 @@ def run(number: int, spec: ShardSpec, many: int) -> pa.Table:
 
 def world(kind: str) -> Stores:
     """Return a shard as usual, one with few or old statistics, or one in a few large parts."""
-    settings: dict[str, dict[str, Any]] = {
+    settings: dict[str, Any] = {
         "small statistics": {"stats": {"budget_bytes": LEAST, "keep": []}},
         "large parts": {"part_bytes": 1 << 20, "row_group_bytes": 1 << 20},
+        "two columns": {"columns": columns_of(MORE)},
     }
     spec = declared(**settings.get(kind, {}))
     stores = memory_stores()
@@ -121,6 +136,8 @@ def used(state: State, *texts: str) -> list[UsedFilter]:
 
 def filters(kind: str) -> list[UsedFilter]:
     state = load(world(kind))
+    if kind == "two columns":
+        return used(state, "until < at", "kind = 'kind-1'")
     code = run(1, state.spec, 4)["3"][3].as_py()
     return {
         "usual": used(state, f"code = '{code}'", "kind = 'kind-1'", "level > 990", "id = 17"),

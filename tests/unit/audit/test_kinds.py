@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from strata.audit.soft import kind_of
-from strata.stats.wire import SET, SHAPE
+from strata.expr.nodes import Call, Column
+from strata.stats.wire import PAIR, SET, SHAPE
 from tests.spec.language import E, call, col, constant
 
 TEXT = pa.struct([("low", pa.string()), ("high", pa.string()), ("low_exact", pa.bool_())])
@@ -39,3 +40,13 @@ LISTED = {"s.set.6": (SET, {"form": "text", "values": [b"1"]})}
 )
 def test_shapes_are_a_kind_of_their_own(filter: E, columns: Any, kind: str) -> None:
     assert kind_of(filter.expr, skipped(**columns)) == kind
+
+
+def test_a_pair_that_is_compared_is_a_kind_of_its_own() -> None:
+    ends = [Column(number, f"c{number}", "long") for number in (6, 7)]
+    order = Call("less_than", (*ends,), "boolean")
+    known: Any = {"s.7": (TEXT, BOUNDS), "s.pair.7~6": (PAIR, {"form": "int64", "both": 0})}
+
+    assert kind_of(order, skipped(**known)) == "pair"
+    assert kind_of(order, skipped(**{**known, "s.pair.7~6": (PAIR, None)})) == "exact"
+    assert kind_of(EQUAL.expr, skipped(**known)) == "exact"

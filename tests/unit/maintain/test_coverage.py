@@ -23,6 +23,7 @@ def test_places_are_counted_and_maps_with_keys_left_out() -> None:
             "s.3$.a": {"present": 3, "maps": 0, "complete": False},
             "s.set.3$.a": {},
             "s.bloom.3$.b": {},
+            "s.pair.1~4": {"both": 3},
             "s.9": {},
         },
     ]
@@ -38,6 +39,7 @@ def test_places_are_counted_and_maps_with_keys_left_out() -> None:
         "sets": 0,
         "blooms": 0,
         "shapes": 0,
+        "pairs": 1,
     }
     assert (known["code"]["parts"], known["code"]["sets"], known["code"]["shapes"]) == (1, 1, 1)
     doc = known["doc"]

@@ -57,6 +57,7 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "stats.keep": (["kind", "size"], Effect.FOLLOWED, Follow.COLLECT),
     "stats.sets": (["kind"], Effect.FOLLOWED, Follow.ADD),
     "stats.blooms": (["kind"], Effect.FOLLOWED, Follow.ADD),
+    "stats.pairs": ([["id", "size"]], Effect.FOLLOWED, Follow.ADD),
     "stats.bloom_bits": (12, Effect.AT_ONCE, None),
     "rollout.mode": ("soft", Effect.REFUSED, None),
     "rollout.audit_percent": (5, Effect.REFUSED, None),

@@ -257,6 +257,30 @@ def test_key_order_and_sets_are_proposed_with_the_reason(tmp_path: Path) -> None
     assert "order" not in given.declaration, "the key sorts by it"
 
 
+@pytest.mark.parametrize("rows", [1, 40])
+def test_a_budget_is_proposed_that_holds_the_names_of_times(tmp_path: Path, rows: int) -> None:
+    """A shard that is declared without it is refused."""
+    world = World(tmp_path)
+    names = [f"c{number}_at" for number in range(60)]
+    lines = [",".join(["2024-01-02T00:00:00Z"] * 60) for _ in range(rows)]
+    world.put(
+        "in/1.csv",
+        "\n".join([",".join(["id", *names]), *(f"{n},{line}" for n, line in enumerate(lines))])
+        + "\n",
+    )
+
+    found = infer(world.settings, "new", "in/")
+
+    budget = found.declaration["stats"]["budget_bytes"]
+    (why,) = [why for why in found.why if why.setting == "stats.budget_bytes"]
+    assert why.value == str(budget) == "2048"
+    assert "may take 1," in why.because
+    Machine(world.stores).create(parse_spec(found.declaration))
+    bare = {name: value for name, value in found.declaration.items() if name != "stats"}
+    with pytest.raises(InvalidRequest, match="exceed the budget"):
+        Machine(World(tmp_path / "other").stores).create(parse_spec(bare))
+
+
 def test_what_speaks_against_a_key_is_said(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("in/1.csv", "id,name\n" + "7,x\n" * 40)

@@ -98,7 +98,7 @@ def count_filtered(
     now: int | None,
 ) -> Counted:
     """Return the count of the rows of a snapshot that satisfy a filter which needs Spark."""
-    from strata.spark.count import SparkReading
+    from strata.spark.count import spark_reading
 
     with session(context) as spark:
         filter = analyse(spark, state.relation, where, now=now)
@@ -109,7 +109,7 @@ def count_filtered(
             as_of=as_of,
             by=by,
             pushdown=pushdown,
-            reading=SparkReading(spark, context.stores, state, filter, by, context.settings.read),
+            reading=spark_reading(spark, context.stores, state, filter, by, context.settings.read),
             logged=Asked(context.settings.usage, context.metrics),
         )
 

@@ -19,7 +19,7 @@ from strata.decide.descent import BatchStep, Piece, WholePages, descend, resolve
 from strata.decide.draw import sampled
 from strata.decide.question import Question
 from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan, Unopened
-from strata.decide.whole import Buckets, Tally, Whole
+from strata.decide.whole import Buckets, Tally, Whole, complement
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
@@ -79,6 +79,7 @@ def plan_count(  # noqa: PLR0913 - options, by name
     *,
     as_of: int | None = None,
     filter: Filter | None = None,
+    other: Filter | None = None,
     by: str | None = None,
     pushdown: str | None = None,
     mode: str | None = None,
@@ -90,8 +91,9 @@ def plan_count(  # noqa: PLR0913 - options, by name
     and `soft` read everything that a filter asks for, `audit` reads a sample. Without a filter only
     parts with updates at both sides of `as_of`, or of the bounds of a bucket, are read.
 
-    `by`: the bucket of times that is counted by itself, one of `BUCKETS`; None: none. Other options
-    and errors: as `plan_read`.
+    `other`: the filter's complement; None: as `strata.decide.whole.complement` makes it, which
+    suits plain filters. `by`: the bucket of times that is counted by itself, one of `BUCKETS`;
+    None: none. Other options and errors: as `plan_read`.
     """
     applied = _applied(stores, state, filter, pushdown, mode)
     at = resolve_as_of(state, as_of)
@@ -103,7 +105,9 @@ def plan_count(  # noqa: PLR0913 - options, by name
         _question(state, filter, applied), f"{state.seqno}/{at}", percent, groups=True, tally=tally
     )
     decides = filter is None or search.question is not None
-    whole = Whole.about(state, filter, at, by) if decides else None
+    if filter is not None and other is None:
+        other = complement(filter)
+    whole = Whole.about(state, other, at, by) if decides else None
     for step in descend(stores, state, search.question, at, whole):
         search.visit(step)
     return search.plan(state, at, applied), tally

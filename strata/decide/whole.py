@@ -31,7 +31,9 @@ COLUMNS: Final = ("t_low", "t_high", "diffs_sum")  # of manifests and of their p
 def complement(filter: Filter) -> Filter:
     """Return the filter that is true on exactly the rows which `filter` does not accept.
 
-    It fails on the rows on which `filter` fails, and is never null.
+    It fails on the rows on which `filter` fails, and is never null. Spark may make another tree of
+    its text, where an order of evaluation that Spark chooses could fail as well: for a filter that
+    needs Spark, the text is analysed again.
     """
     same = Call("equal_null_safe", (filter.expr, Literal(True, "boolean")), "boolean")
     end = "\n" if "--" in filter.sql else ""  # a comment may end the text
@@ -73,9 +75,9 @@ class Whole:
     quarantine: tuple[str, ...] = ()
 
     @classmethod
-    def about(cls, state: State, filter: Filter | None, at: int, by: str | None) -> "Whole":
-        """Return the question for the rows of a state that a filter accepts; None means all."""
-        question = None if filter is None else Question.about(state, complement(filter))
+    def about(cls, state: State, other: Filter | None, at: int, by: str | None) -> "Whole":
+        """Return the question for the rows of a state; `other`: the complement, None for all."""
+        question = None if other is None else Question.about(state, other)
         return cls(at, Buckets(state.since, by), question, tuple(state.rollout.quarantine))
 
     @property

@@ -27,7 +27,15 @@ from strata.state.state import State
 from strata.store.open import Stores
 
 # Yields the accepted rows of a plan: t as stored, and d. There may be other columns.
-Reading: TypeAlias = Callable[[ReadPlan], Iterator[pa.RecordBatch]]
+Rows: TypeAlias = Callable[[ReadPlan], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a filter that is not plain is run, and what its complement means to what runs it."""
+
+    rows: Rows
+    other: Filter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +99,28 @@ def count_rows(  # noqa: PLR0913 - options, by name
     filter, and its complement for soft evaluation; None: do not.
     Raises: InvalidRequest for an unreadable time or an unknown bucket; Corrupt.
     """
+    other = None if filter is None else complement(filter)
+    if reading is not None:
+        other = reading.other
     plan, tally = plan_count(
-        stores, state, as_of=as_of, filter=filter, by=by, pushdown=pushdown, mode=mode
+        stores,
+        state,
+        as_of=as_of,
+        filter=filter,
+        other=other,
+        by=by,
+        pushdown=pushdown,
+        mode=mode,
     )
     if logged is not None:
         record(stores, state, plan, filter, logged.usage, logged.metrics)
-        if filter is not None:
+        if other is not None:
             whole = ReadPlan(state.name, plan.as_of, plan.mode)
-            record(stores, state, whole, complement(filter), logged.usage, Metrics())
+            record(stores, state, whole, other, logged.usage, Metrics())
     if reading is None:
         rows = filtered_scan(stores, state, plan, filter, columns=[], timed=True, settings=settings)
     else:
-        rows = reading(plan)
+        rows = reading.rows(plan)
     for batch in rows:
         tally.add(batch.column(T).to_numpy(), batch.column(D).to_numpy())
     return _answer(plan, tally, by)

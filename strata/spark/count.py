@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from strata.config.settings import load_settings
 from strata.decide.read_plan import ReadPlan
-from strata.decide.whole import Buckets, Tally
+from strata.decide.whole import Buckets, Tally, complement
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.history.metrics import Metrics
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings, Settings
-from strata.read.count import Asked, Counted, count_rows
+from strata.read.count import Asked, Counted, Reading, count_rows
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse
 from strata.spark.rows import rows_ddl
@@ -53,39 +53,39 @@ def count(  # noqa: PLR0913 - the questions of a count; all but the shard have a
             as_of=as_of,
             by=by,
             pushdown=pushdown,
-            reading=SparkReading(spark, stores, state, filter, by, settings.read),
+            reading=spark_reading(spark, stores, state, filter, by, settings.read),
             settings=settings.read,
             logged=Asked(settings.usage, Metrics(settings.metrics)),
         )
 
 
-@dataclass(frozen=True)
-class SparkReading:
-    """Runs a filter on the rows of a plan by Spark, which sums up the diffs of each batch."""
+def spark_reading(
+    spark: SparkSession,
+    stores: Stores,
+    state: State,
+    filter: Filter | None,
+    by: str | None,
+    settings: ReadSettings = DEFAULTS,
+) -> Reading:
+    """Return how Spark runs a filter that `analyse` understood, summing up in its tasks.
 
-    spark: SparkSession
-    stores: Stores
-    state: State
-    filter: Filter | None
-    by: str | None
-    settings: ReadSettings = DEFAULTS
+    The complement is analysed again, because soft evaluation checks its text.
+    """
+    other = None
+    if filter is not None:
+        text = complement(filter).sql
+        other = analyse(spark, state.relation, text, now=filter.now_low)
 
-    def __call__(self, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
-        """Yield a time in each bucket, as t, and the sum of the diffs of some rows, as d."""
+    def rows(plan: ReadPlan) -> Iterator[pa.RecordBatch]:
         if not plan.parts_fetched:
             return
-        rows = planned_rows(
-            self.spark,
-            self.stores,
-            self.state,
-            plan,
-            self.filter,
-            columns=[],
-            timed=True,
-            settings=self.settings,
+        found = planned_rows(
+            spark, stores, state, plan, filter, columns=[], timed=True, settings=settings
         )
-        sums = rows.mapInArrow(_Sums(Buckets(self.state.since, self.by)), rows_ddl(()))
+        sums = found.mapInArrow(_Sums(Buckets(state.since, by)), rows_ddl(()))
         yield from sums.toArrow().to_batches()
+
+    return Reading(rows, other)
 
 
 @dataclass(frozen=True)

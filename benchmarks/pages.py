@@ -8,6 +8,9 @@ stored; a plan that opened it would fail. Each round plans in a fresh process: t
 state is at hand, blobs are read from files in the operating system's cache. Prints the medians of
 wall and CPU time, the blobs and bytes that were read, and the most memory of the process.
 
+`--count` counts the rows of the last day of the ten years (one part in 3,650) and prints how many
+parts count by their manifests; those at its edges, which would be read, are only named.
+
 `--everything` stores every page, a few of them different, and measures what a read of everything
 takes of a driver: its plan, the inputs of Spark's tasks, and the first parts one after the other.
 """
@@ -32,7 +35,7 @@ import pyarrow as pa
 from benchmarks.metadata import BYTES, ORDER, ROWS, SHARD, SPEC, manifest_of
 from benchmarks.plan import _most_kib
 from benchmarks.prune import DAY_US, NOW_US, RELATION
-from strata.decide.plan import plan_read
+from strata.decide.plan import plan_count, plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.format.pages import PAGE_PARTS
@@ -45,6 +48,7 @@ from strata.store.open import Stores, open_stores
 
 YEARS_US = 3650 * DAY_US
 SHARE = 1 / 10_000  # of the parts that match
+DAY = 1 / 3650  # of the parts that hold the rows of a day
 WALKED = 300_000  # parts
 DIFFERENT = 8  # pages of a batch that are stored whole
 
@@ -76,7 +80,7 @@ def _between(column: pa.ChunkedArray, low: np.ndarray, high: np.ndarray) -> pa.S
 def rows_of(target: PageTarget, pages: int, seed: int) -> pa.Table:
     """Return the rows of an index for pages of ten years; store those that a filter may open."""
     edges = np.linspace(NOW_US - YEARS_US, NOW_US, pages + 1).astype(np.int64)
-    first = int(np.searchsorted(edges, NOW_US - int(SHARE * YEARS_US) - DAY_US)) - 1
+    first = int(np.searchsorted(edges, NOW_US - int(DAY * YEARS_US) - DAY_US)) - 1
     stored = [
         target.put_page(timed_page(seed + page, (edges[page], edges[page + 1])))
         for page in range(max(first, 0), pages)
@@ -182,6 +186,31 @@ def plan_once(folder: Path) -> dict[str, float]:
     }
 
 
+def count_once(folder: Path) -> dict[str, float]:
+    """Return what it costs to count the rows of a day in this process, but for parts to be read."""
+    known = json.loads((folder / "manifests.json").read_text())
+    # The parts that `manifest_of` invents have times up to 9
+    plain, state = open_stores(_settings(folder)), replace(state_of(known), upper=10)
+    blob: Any = Counting(plain.blob)
+    before = _most_kib()
+    wall, cpu = time.perf_counter(), time.process_time()
+    plan, tally = plan_count(
+        replace(plain, blob=blob), state, filter=filter_of(DAY), by="day", mode="on"
+    )
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {
+        "wall": wall,
+        "cpu": cpu,
+        "counted": tally.parts,
+        "to be read": plan.parts_fetched,
+        "skipped": plan.parts_skipped,
+        "blobs read": blob.blobs,
+        "MB read": blob.size / 1e6,
+        "before, MiB": before / 1024,
+        "peak, MiB": _most_kib() / 1024,
+    }
+
+
 def read_all(folder: Path) -> dict[str, float]:
     """Return what a read of everything costs its driver, step by step."""
     from strata.spark.rows import task_parts
@@ -210,11 +239,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", type=int, default=[1_000_000, 100_000_000])
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--everything", action="store_true")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--everything", action="store_true")
+    way.add_argument("--count", action="store_true")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.once:
-        measured = read_all if asked.everything else plan_once
+        measured = count_once if asked.count else read_all if asked.everything else plan_once
         sys.stdout.write(json.dumps(measured(Path(asked.once))))
         return
     for parts in asked.parts:
@@ -225,6 +256,7 @@ def main() -> None:
             )
             command = [sys.executable, "-m", "benchmarks.pages", "--once", name]
             command += ["--everything"] if asked.everything else []
+            command += ["--count"] if asked.count else []
             rounds = [
                 json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
                 for _ in range(asked.runs)

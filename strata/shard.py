@@ -6,7 +6,7 @@ A `Shard` holds no state: each call loads the head. It only delegates; the work 
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from strata.expr.filter import Filter
 from strata.history.metrics import Metrics
 from strata.history.usage import emitted, record
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import held_state, kept_while
+from strata.machine.reader_hold import held_state, kept_while, reading
 from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
 from strata.plain.parse import plain_filter
 from strata.read.changes import Stretch, listen
+from strata.read.count import Asked, Counted, count_rows
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
@@ -90,6 +91,37 @@ class Shard:
         Raises: InvalidRequest for a filter that needs Spark.
         """
         yield from self._planned(as_of, where, columns, consolidate)[1]
+
+    def count(self, *, as_of: int | None = None, where: str | None = None) -> int:
+        """Return how many rows the snapshot at `as_of` has, retracted ones left out.
+
+        `where`: a plain filter. Parts that are proven to satisfy it on every row count unread, as
+        far as the shard's mode allows; see `strata.read.count`.
+        Raises: InvalidRequest for a filter that needs Spark (`strata.spark.count.count`).
+        """
+        return self._counted(as_of, where, None).count
+
+    def counts(
+        self, by: str, *, as_of: int | None = None, where: str | None = None
+    ) -> Mapping[str, int]:
+        """Return the count of each hour, day, month or year in which rows were written.
+
+        Shape: ISO times at which they begin, oldest first, those without rows left out. Times
+        before the shard's `since` count as `since`. Otherwise as `count`.
+        """
+        return self._counted(as_of, where, by).by_bucket
+
+    def _counted(self, as_of: int | None, where: str | None, by: str | None) -> Counted:
+        with reading(self.stores, self.name, self.settings, "count") as state:
+            return count_rows(
+                self.stores,
+                state,
+                filter=None if where is None else plain_filter(state.relation, where),
+                as_of=as_of,
+                by=by,
+                settings=self.settings,
+                logged=Asked(self.usage, self.metrics),
+            )
 
     def stream(
         self,

@@ -70,6 +70,9 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "read": CommandEntry(
         "reading", "Show the rows of a snapshot; with --where those that satisfy it."
     ),
+    "count": CommandEntry(
+        "counting", "Count rows, by statistics where they prove the answer, else by reading."
+    ),
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),

@@ -22,6 +22,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
+from strata.read.count import Asked, Counted, count_rows
 from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
@@ -84,6 +85,33 @@ def analysed(context: Context, state: State, where: str, now: int | None) -> Fil
     """Return `where` as an analysed filter; raises InvalidRequest when Spark refuses it."""
     with session(context) as spark:
         return analyse(spark, state.relation, where, now=now)
+
+
+def count_filtered(
+    context: Context,
+    state: State,
+    where: str,
+    *,
+    as_of: int | None,
+    by: str | None,
+    pushdown: str | None,
+    now: int | None,
+) -> Counted:
+    """Return the count of the rows of a snapshot that satisfy a filter which needs Spark."""
+    from strata.spark.count import spark_reading
+
+    with session(context) as spark:
+        filter = analyse(spark, state.relation, where, now=now)
+        return count_rows(
+            context.stores,
+            state,
+            filter=filter,
+            as_of=as_of,
+            by=by,
+            pushdown=pushdown,
+            reading=spark_reading(spark, context.stores, state, filter, by, context.settings.read),
+            logged=Asked(context.settings.usage, context.metrics),
+        )
 
 
 def read_filtered(

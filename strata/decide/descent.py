@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from strata.decide.blooms import judged
 from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
+from strata.decide.whole import Whole
 from strata.errors import InvalidRequest
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.format.pages import INDEX_SCHEMA, Index
@@ -28,8 +29,8 @@ from strata.stats.wire import BLOOMS, ROWS
 from strata.store.open import Stores
 
 # What becomes of a page: its parts are asked, it is passed by (or kept) as it is, it is opened
-# although it is ruled out, or all of its updates are later than the read.
-_OPENED, _UNOPENED, _RULED_OUT, _LATER = range(4)
+# although it is ruled out, all of its updates are later than the read, or all of them count.
+_OPENED, _UNOPENED, _RULED_OUT, _LATER, _COUNTED = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ class Piece:
     keep: Bools  # a read needs the part
     verdict: Verdicts | None  # None: without a filter, or batch or page as a whole are ruled out
     page: "PageStats | None" = None  # what is known of the page that is ruled out as a whole
+    counted: Bools | None = (
+        None  # kept parts on all of whose rows the filter is true; None: unasked
+    )
 
     @property
     def proofs(self) -> tuple[int, ...]:
@@ -109,6 +113,7 @@ class WholePages:
     index: Index  # the rows of these pages
     keep: bool
     proofs: tuple[int, ...]  # parts that each conjunct rules out
+    counted: bool = False  # the filter is true on all rows
 
     @property
     def parts(self) -> int:
@@ -165,6 +170,8 @@ class BatchStep:
     at: int | None
     question: Question | None
     union: Decision | None  # None: nothing is known of the batch as a whole, or there is no filter
+    whole: Whole | None = None  # asks what need not be read to count
+    counted: bool = False  # the whole batch
 
     @property
     def ruled_out(self) -> bool:
@@ -210,19 +217,25 @@ class BatchStep:
         if self.ruled_out or page is not None:
             return Piece(self, stored, rows, some, np.zeros(len(rows), np.bool_), None, page)
         if self.question is None:
-            return Piece(self, stored, rows, some, np.ones(len(rows), np.bool_), None)
+            every = np.ones(len(rows), np.bool_)
+            return Piece(self, stored, rows, some, every, None, counted=self._counted(some, every))
 
         def more(names: Sequence[str]) -> pa.Table:
             whole = stored.read([ROWS, *names])
             return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
 
         verdict = judged(self.stores.blob, self.question, some, more=more)
-        return Piece(self, stored, rows, some, verdict.keep, verdict)
+        counted = self._counted(some, verdict.keep)
+        return Piece(self, stored, rows, some, verdict.keep, verdict, counted=counted)
+
+    def _counted(self, table: pa.Table, kept: Bools) -> Bools | None:
+        return None if self.whole is None else self.whole.of_parts(table, kept)
 
     def _judged_by(self) -> frozenset[str]:
         """Return the columns that parts are judged by before any bloom filter is looked at."""
         asked = frozenset() if self.question is None or self.ruled_out else self.question.columns
-        return frozenset(n for n in asked if not n.startswith(BLOOMS)) | {"t_low"}
+        counted = frozenset() if self.whole is None else self.whole.columns
+        return frozenset(n for n in asked | counted if not n.startswith(BLOOMS)) | {"t_low"}
 
 
 class _Down:
@@ -239,7 +252,10 @@ class _Down:
         self._open_all = open_all
         # A batch that is ruled out, and parts in quarantine, leave nothing to ask of pages
         self._question = None if step.ruled_out else step.question
-        self._asked = () if self._question is None else self._question.columns
+        asked = frozenset() if self._question is None else self._question.columns
+        # What is to be opened all the same is not counted whole
+        self._whole = None if open_all or step.ruled_out else step.whole
+        self._asked = asked if self._whole is None else asked | self._whole.columns
 
     def found(self) -> Iterator[Piece | WholePages]:
         """Yield pieces of opened pages, and pages that need not be opened, in order."""
@@ -257,7 +273,11 @@ class _Down:
         start = 0
         for end in ends:
             some = Index(index.level, table.slice(start, end - start))
-            if fates[start] == _UNOPENED:
+            if fates[start] == _COUNTED:
+                yield WholePages(
+                    self._step, self._manifest, some, keep=True, proofs=(), counted=True
+                )
+            elif fates[start] == _UNOPENED:
                 yield self._unopened(some, verdict, start, end)
             elif fates[start] == _OPENED:
                 yield from self._opened(some, page)
@@ -281,6 +301,9 @@ class _Down:
         if self._step.question is None and not self._open_all:
             alike = table["run_low"].to_numpy() == table["run_high"].to_numpy()
             fates[whole & alike] = _UNOPENED
+        if self._whole is not None:
+            kept = np.ones(table.num_rows, np.bool_) if verdict is None else verdict.keep
+            fates[kept & self._whole.of_pages(table)] = _COUNTED
         if at is not None:
             fates[table["t_low"].to_numpy() > at] = _LATER
         return fates
@@ -308,11 +331,15 @@ class _Down:
 
 
 def descend(
-    stores: Stores, state: State, question: Question | None, at: int | None = None
+    stores: Stores,
+    state: State,
+    question: Question | None,
+    at: int | None = None,
+    whole: Whole | None = None,
 ) -> Iterator[BatchStep]:
     """Yield each batch that has updates at or before a time, in time order; None means all.
 
-    Without a question nothing is ruled out.
+    Without a question nothing is ruled out. `whole` asks what need not be read to count.
     """
     batches = readable_batches(state, at)
     unions: list[pa.Table | None] = [None] * len(batches)
@@ -320,7 +347,9 @@ def descend(
         unions = stats_of(stores, state.name, batches)
     for batch, stats in zip(batches, unions, strict=True):
         union = None if question is None else question.of_batch(batch, stats)
-        yield BatchStep(stores, state.name, batch, at, question, union)
+        out = union is not None and not union.keep[0]
+        counted = whole is not None and not out and whole.of_batch(batch, stats)
+        yield BatchStep(stores, state.name, batch, at, question, union, whole, counted)
 
 
 def readable_batches(state: State, at: int | None = None) -> list[Batch]:

@@ -19,6 +19,7 @@ from strata.decide.descent import BatchStep, Piece, WholePages, descend, resolve
 from strata.decide.draw import sampled
 from strata.decide.question import Question
 from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan, Unopened
+from strata.decide.whole import Buckets, Tally, Whole, complement
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
@@ -61,36 +62,85 @@ def plan_read(  # noqa: PLR0913 - options, by name
     Cost: one manifest for each batch that is not dropped; of a manifest in pages, those that their
     unions cannot rule out, and none if everything is fetched.
     """
-    wish = check_pushdown(pushdown)
-    chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
-    applied = "off" if filter is None else obeyed(stores, chosen)
+    applied = _applied(stores, state, filter, pushdown, mode)
     at = resolve_as_of(state, as_of)
     if at is None:
         return ReadPlan(state.name, MIN_TIME, applied)
-    decides = filter is not None and applied in SKIPPING
-    question = Question.about(state, filter) if filter is not None and decides else None
-    salt, percent = f"{state.seqno}/{at}", _sample_percent(state, mode, applied)
-    search = _Search(question, salt, percent, groups=groups)
-    for step in descend(stores, state, question, at):
+    percent = _sample_percent(state, mode, applied)
+    search = _Search(_question(state, filter, applied), f"{state.seqno}/{at}", percent, groups)
+    for step in descend(stores, state, search.question, at):
         search.visit(step)
-    return ReadPlan(
-        state.name,
-        at,
-        applied,
-        tuple(search.runs),
-        frozenset(search.audited),
-        tuple(search.left_out),
-        tuple(search.dropped),
-        tuple(search.proofs),
-        search.groups,
+    return search.plan(state, at, applied)
+
+
+def plan_count(  # noqa: PLR0913 - options, by name
+    stores: Stores,
+    state: State,
+    *,
+    as_of: int | None = None,
+    filter: Filter | None = None,
+    other: Filter | None = None,
+    by: str | None = None,
+    pushdown: str | None = None,
+    mode: str | None = None,
+) -> tuple[ReadPlan, Tally]:
+    """Return which parts have to be read to count accepted rows, and the count of the others.
+
+    A part on all of whose rows the filter is proven to be true counts by the sum of diffs that its
+    manifest records; see `strata.decide.whole`. As skips do, this obeys the shard's rollout: `off`
+    and `soft` read everything that a filter asks for, `audit` reads a sample. Without a filter only
+    parts with updates at both sides of `as_of`, or of the bounds of a bucket, are read.
+
+    `other`: the filter's complement; None: as `strata.decide.whole.complement` makes it, which
+    suits plain filters. `by`: the bucket of times that is counted by itself, one of `BUCKETS`;
+    None: none. Other options and errors: as `plan_read`.
+    """
+    applied = _applied(stores, state, filter, pushdown, mode)
+    at = resolve_as_of(state, as_of)
+    tally = Tally(Buckets(state.since, by))
+    if at is None:
+        return ReadPlan(state.name, MIN_TIME, applied), tally
+    percent = _sample_percent(state, mode, applied)
+    search = _Search(
+        _question(state, filter, applied), f"{state.seqno}/{at}", percent, groups=True, tally=tally
     )
+    decides = filter is None or search.question is not None
+    if filter is not None and other is None:
+        other = complement(filter)
+    whole = Whole.about(state, other, at, by) if decides else None
+    for step in descend(stores, state, search.question, at, whole):
+        search.visit(step)
+    return search.plan(state, at, applied), tally
+
+
+def _applied(
+    stores: Stores, state: State, filter: Filter | None, pushdown: str | None, mode: str | None
+) -> str:
+    """Return the mode of a read: the shard's, unless the caller or the kill switch overrides it."""
+    wish = check_pushdown(pushdown)
+    chosen = check_mode(mode or ("off" if wish == "off" else mode_of(state)))
+    return "off" if filter is None else obeyed(stores, chosen)
+
+
+def _question(state: State, filter: Filter | None, applied: str) -> Question | None:
+    """Return what a read asks of statistics; None: nothing, it fetches everything."""
+    decides = filter is not None and applied in SKIPPING
+    return Question.about(state, filter) if filter is not None and decides else None
 
 
 class _Search:
     """What a read has chosen so far, batch by batch and manifest piece by piece."""
 
-    def __init__(self, question: Question | None, salt: str, percent: int, *, groups: bool) -> None:
+    def __init__(
+        self,
+        question: Question | None,
+        salt: str,
+        percent: int,
+        groups: bool,
+        tally: Tally | None = None,
+    ) -> None:
         self._salt, self._percent, self._wants_groups = salt, percent, groups
+        self.question, self._tally = question, tally
         self.runs: list[PlannedRun] = []
         self.left_out: list[LeftOut] = []
         self.dropped: list[Batch] = []
@@ -99,6 +149,20 @@ class _Search:
         # Parts that each conjunct rules out.
         self.proofs = [0] * (0 if question is None else question.conjuncts)
 
+    def plan(self, state: State, at: int, applied: str) -> ReadPlan:
+        """Return what was chosen."""
+        return ReadPlan(
+            state.name,
+            at,
+            applied,
+            tuple(self.runs),
+            frozenset(self.audited),
+            tuple(self.left_out),
+            tuple(self.dropped),
+            tuple(self.proofs),
+            self.groups,
+        )
+
     def visit(self, step: BatchStep) -> None:
         """Choose the parts of a batch that are fetched."""
         if step.union is not None and step.ruled_out:
@@ -106,12 +170,17 @@ class _Search:
             if not self._percent:
                 self.dropped.append(step.batch)
                 return
+        if step.counted and not self._percent and self._tally is not None:
+            self._tally.batch(step.batch)
+            return
         columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
         found: list[_Found] = []
         for some in step.narrowed(columns, open_all=bool(self._percent)):
             if isinstance(some, Piece):
                 table = self._choose(some)
                 found += [] if table is None else _by_run(table)
+            elif some.counted and self._tally is not None:
+                self._tally.table(some.index.table, some.parts)
             elif some.keep:
                 found += _kept_pages(some)
             else:
@@ -124,22 +193,27 @@ class _Search:
         keep = piece.keep
         if piece.proofs:
             self._count(piece.proofs)
-        fetched = keep
+        counted = np.zeros(len(keep), np.bool_) if piece.counted is None else piece.counted
+        asked = fetched = keep & ~counted
         if self._percent:
             keys = piece.table["key"].to_pylist()
-            drawn = ~keep & sampled(keys, self._salt, self._percent)
+            drawn = ~fetched & sampled(keys, self._salt, self._percent)
             self.audited.update(np.array(keys, object)[drawn])
-            fetched = keep | drawn
-        if not fetched.all():
-            sizes = piece.table["size_bytes"].to_numpy()[~fetched]
-            again = partial(_refs_of, piece.stored.forgotten(), piece.rows[~fetched])
+            fetched = asked | drawn
+            counted = counted & ~drawn
+        if self._tally is not None and counted.any():
+            self._tally.table(piece.table.filter(pa.array(counted)), int(counted.sum()))
+        skipped = ~fetched & ~counted
+        if skipped.any():
+            sizes = piece.table["size_bytes"].to_numpy()[skipped]
+            again = partial(_refs_of, piece.stored.forgotten(), piece.rows[skipped])
             self.left_out.append(LeftOut(len(sizes), int(sizes.sum()), again))
         if not fetched.any():
             return None
         details = piece.details(fetched)
         if self._wants_groups and piece.wants_groups:
             # A sampled part is read whole.
-            groups = piece.groups(keep, details.filter(pa.array(keep[fetched])))
+            groups = piece.groups(asked, details.filter(pa.array(asked[fetched])))
             self.groups |= {} if groups is None else groups.verdict.chosen()
         return details
 

@@ -21,6 +21,7 @@ def filtered_scan(  # noqa: PLR0913 - as `scan`
     *,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
+    timed: bool = False,
     settings: ReadSettings = DEFAULTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows that a filter of `strata.plain.parse` accepts; all without a filter.
@@ -31,7 +32,15 @@ def filtered_scan(  # noqa: PLR0913 - as `scan`
     if filter is not None and columns is not None:
         read = (column.name for column in filter_columns(filter.expr))
         wanted = list(dict.fromkeys([*columns, *read]))
-    rows = scan(stores, state, plan, columns=wanted, consolidate=consolidate, settings=settings)
+    rows = scan(
+        stores,
+        state,
+        plan,
+        columns=wanted,
+        consolidate=consolidate,
+        timed=timed,
+        settings=settings,
+    )
     if filter is None:
         return rows
     names = scan_schema(state.relation, columns).names

@@ -57,14 +57,15 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     consolidate: bool = False,
     within: Slice = WHOLE,
     stored: bool = False,
+    timed: bool = False,
     settings: ReadSettings = DEFAULTS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows as of the plan's time.
 
     Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
     order of the relation if consolidated. The schema is `scan_schema`; `stored` leaves values as
-    they are held in memory. Reading only `within` a slice requires `consolidate`. The slices of
-    `slices` cover the key space once.
+    they are held in memory, and `timed`, without `consolidate`, leaves t as it is stored. Reading
+    only `within` a slice requires `consolidate`. The slices of `slices` cover the key space once.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
     relation = state.relation
@@ -77,7 +78,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
         ids = None if columns is None else [c.id for c in chosen]
-        updates = _by_part(source, plan, ids, settings)
+        updates = _by_part(source, plan, ids, settings, timed=timed)
     schema = scan_schema(relation, columns, stored=stored)
     for rows in updates:
         arrays = [rows.column(child(c.id)) for c in chosen]
@@ -131,11 +132,15 @@ def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
 
 def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Table:
     """Return the rows that exist at `as_of`, with that time; none is later than `t_high`."""
+    return advance(_until(rows, as_of, t_high), as_of)
+
+
+def _until(rows: pa.Table, as_of: int, t_high: int | None) -> pa.Table:
     times = rows.column(T)
     last = pc.max(times).as_py() if rows.num_rows and t_high is None else t_high
     if last is not None and last > as_of:
-        rows = rows.filter(pc.less_equal(times, as_of))
-    return advance(rows, as_of)
+        return rows.filter(pc.less_equal(times, as_of))
+    return rows
 
 
 def may_add_up(ref: PartRef, as_of: int) -> bool:
@@ -193,7 +198,12 @@ def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[Part
 
 
 def _by_part(
-    source: PartSource, plan: ReadPlan, ids: Sequence[int] | None, settings: ReadSettings
+    source: PartSource,
+    plan: ReadPlan,
+    ids: Sequence[int] | None,
+    settings: ReadSettings,
+    *,
+    timed: bool = False,
 ) -> Iterator[pa.Table]:
     """Yield the rows of each part; equal neighbours are added up where that may help.
 
@@ -203,8 +213,9 @@ def _by_part(
     wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
     for ref, batches in parts_ahead(source, plan.each(), wanted, settings):
         for batch in batches:
-            rows = as_of_view(_table(batch), plan.as_of, ref.t_high)
-            if ids is None and may_add_up(ref, plan.as_of):
+            shown = _until if timed else as_of_view
+            rows = shown(_table(batch), plan.as_of, ref.t_high)
+            if ids is None and not timed and may_add_up(ref, plan.as_of):
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows

@@ -58,6 +58,7 @@ class PartReader:
     settings: ReadSettings = ReadSettings()  # noqa: RUF009 - frozen
     only: tuple[int, str] | None = None  # only rows with this text in the column of this id
     row_column: str | None = None  # name of an extra column with the row's number in its part
+    timed: bool = False  # times stay as stored also with `as_of`
 
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
@@ -93,7 +94,7 @@ class PartReader:
             return [rows]
         if ref.t_high > self.as_of:
             rows = rows.filter(pc.less_equal(rows.column(T), self.as_of))
-        if whole and may_add_up(ref, self.as_of):
+        if whole and not self.timed and may_add_up(ref, self.as_of):
             table = advance(pa.Table.from_batches([rows]), self.as_of)
             batches: list[pa.RecordBatch] = consolidate(table, self.relations[-1]).to_batches()
             return batches
@@ -108,7 +109,7 @@ class PartReader:
             number, text = self.only
             batch = batch.filter(pc.equal(batch.column(child(number)), text))
         time = batch.column(T)
-        if self.as_of is not None:
+        if self.as_of is not None and not self.timed:
             time = pa.repeat(pa.scalar(self.as_of, pa.int64()), batch.num_rows)
         names = [c.name for c in self.columns]
         arrays = [to_view(batch.column(child(c.id)), c.type) for c in self.columns]
@@ -183,15 +184,16 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     settings: ReadSettings = ReadSettings(),  # noqa: B008 - frozen
     wrapped_by: Callable[[Tasks], Tasks] | None = None,
     always: bool = False,
+    timed: bool = False,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
     Shape: `columns` by name (None: all, in declared order), then t and d, then `part_column`
     with the part's key and `row_column` with the row's number in it if they are requested; numbers
     need whole parts, without `as_of` and `groups`. With `as_of`, later updates are left out and
-    the times of the others advanced to it; otherwise times are as stored. `groups` names row groups
-    to read, by part, as in a plan. `wrapped_by` may wrap the tasks; with `always` there is one even
-    without parts.
+    the times of the others advanced to it; otherwise, or if `timed`, times are as stored. `groups`
+    names row groups to read, by part, as in a plan. `wrapped_by` may wrap the tasks; with `always`
+    there is one even without parts.
     Cost: lazy; at an action each part is read once.
     """
     wanted = wanted_columns(relations[-1], columns)
@@ -205,6 +207,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
         groups or {},
         settings,
         row_column=row_column,
+        timed=timed,
     )
     schema = rows_ddl(wanted, part_column, row_column)
     if parts or always:

@@ -96,12 +96,14 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
     consolidate: bool = False,
+    timed: bool = False,
     settings: ReadSettings = DEFAULTS,
     metrics: Metrics | None = None,
 ) -> DataFrame:
     """Return the rows of a plan that satisfy its filter; see `snapshot`.
 
-    `metrics` names the monitoring that counts the rows of each task.
+    `metrics` names the monitoring that counts the rows of each task. With `timed`, t is the time of
+    each update as it is stored; that needs rows that are not consolidated.
 
     `where` is required for a filter that was given as a Column; otherwise the filter's text is
     used.
@@ -128,6 +130,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
             settings=settings,
             wrapped_by=wrap,
             always=guarded,
+            timed=timed,
         )
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

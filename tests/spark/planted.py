@@ -50,8 +50,8 @@ def _as_it_is(expr: Expr, **_: Any) -> Expr:
     return expr
 
 
-def _nothing(*_: Any) -> None:
-    return None
+def _no_forms(*_: Any) -> list[Expr]:
+    return []
 
 
 def _replaced(value: Any) -> str:
@@ -83,11 +83,11 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
         "own", "null_tests", [("strata.spark.front.catalyst", "null_tests_last", _all_last)]
     ),
     "the optimised form is not judged": (
-        "own", "absorbed", [("strata.spark.front.catalyst._Judge", "_optimised", _nothing)]
+        "own", "absorbed", [("strata.spark.front.catalyst._Judge", "_optimised", _no_forms)]
     ),
     "what is derived is not judged": (
         "stock", "equated",
-        [("strata.spark.front.catalyst._Judge", "_optimised", _nothing),
+        [("strata.spark.front.catalyst._Judge", "_optimised", _no_forms),
          ("strata.spark.front.catalyst", "with_derived", _as_it_is)],
     ),
     "the time of the analysis is taken for any": (
@@ -103,7 +103,7 @@ FAULTS: Final[Mapping[str, tuple[str, str, list[Place]]]] = {
     "Python functions are taken for evaluated where they stand": (
         "own", "called",
         [("strata.spark.front.ordered", "_is_outside", lambda node: False),
-         ("strata.spark.front.catalyst._Judge", "_optimised", _nothing)],
+         ("strata.spark.front.catalyst._Judge", "_optimised", _no_forms)],
     ),
 }  # fmt: skip
 

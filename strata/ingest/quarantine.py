@@ -9,10 +9,10 @@ rows, so that two retries take them in once. Then the rows that could be read ar
 """
 
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -38,6 +38,7 @@ from strata.updates.order import sort_updates
 SUFFIX: Final = ".rejected"
 RETRY: Final = "retry-"  # tokens of batches that take in rows of the quarantine
 MOVED: Final = "erased-"  # of the names of notes about erased rows
+_Rows: TypeAlias = Sequence[dict[str, Any]]
 TRIES: Final = 20  # for an append that other writers overtake
 COLUMNS: Final = {
     "token": "string",  # of the batch that the row is missing from
@@ -77,10 +78,16 @@ def write_index(blob: Blob, name: str, token: str, found: Sequence[str]) -> str 
 
 def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
     """Return the rejected rows of a batch in the order they were found in, but erased ones."""
-    listed = orjson.loads(get_named(blob, index, "a list of rejected rows"))
-    standing = [found for key in listed if (found := _standing(blob, key)) is not None]
-    files = [get_named(blob, key, "a file of rejected rows") for key in standing]
-    return [orjson.loads(line) for data in files for line in data.splitlines()]
+    return [row for rows in files_of_index(blob, index) for row in rows]
+
+
+def files_of_index(blob: Blob, index: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of `rows_of_index` file by file; a task writes files of some MiB."""
+    for key in orjson.loads(get_named(blob, index, "a list of rejected rows")):
+        standing = _standing(blob, key)
+        if standing is not None:
+            data = get_named(blob, standing, "a file of rejected rows")
+            yield [orjson.loads(line) for line in data.splitlines()]
 
 
 def moved_key(key: str, digest: str) -> str:
@@ -127,11 +134,17 @@ def catch_up(stores: Stores, state: State) -> int:
     for commit in commits:
         token = _token("in", commit.token)
         if token not in known and machine.committed(name, token) is None:
-            rows = rows_of_index(stores.blob, commit.rejects or "")
-            numbered = [_row(commit, n, row) for n, row in enumerate(rows)]
-            _append(stores, name, token, numbered, 1)
-            added += len(rows)
+            files = partial(_numbered, stores.blob, commit)
+            added += _append(stores, name, token, files, 1)
     return added
+
+
+def _numbered(blob: Blob, commit: Commit) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rejected rows of a commit file by file, numbered through."""
+    first = 0
+    for rows in files_of_index(blob, commit.rejects or ""):
+        yield [_row(commit, n, row) for n, row in enumerate(rows, first)]
+        first += len(rows)
 
 
 def rejected(stores: Stores, name: str, token: str | None = None) -> list[Rejected]:
@@ -158,7 +171,7 @@ def rejected(stores: Stores, name: str, token: str | None = None) -> list[Reject
 def release(stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]]) -> None:
     """Retract rows that could finally be read; `token` is that of the batch that took them in."""
     if rows:
-        _append(stores, rejected_shard(name), _token("out", token), rows, -1)
+        _append(stores, rejected_shard(name), _token("out", token), lambda: iter([rows]), -1)
 
 
 def _rows(stores: Stores, state: State) -> Iterator[dict[str, Any]]:
@@ -182,20 +195,22 @@ def _row(commit: Commit, number: int, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _append(
-    stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]], diff: int
-) -> None:
-    """Append rows at the quarantine's upper, once."""
+    stores: Stores, name: str, token: str, rows: Callable[[], Iterator[_Rows]], diff: int
+) -> int:
+    """Append rows, sorted by token and number, at the quarantine's upper, once; return how many.
+
+    Memory: some of the lists that `rows` yields, which it may be asked for again.
+    """
     machine = Machine(stores)
     for attempt in range(1, TRIES + 1):
         state = machine.load(name)
         if machine.committed(name, token) is not None:
-            return
+            break
         lower = max(state.upper, stores.clock())
-        prefix, table = keys.part_prefix(name, state.generation), _table(state, rows, lower, diff)
         parts = write_parts(
             stores.blob,
-            prefix,
-            [table],
+            keys.part_prefix(name, state.generation),
+            (_table(state, some, lower, diff) for some in rows() if some),
             state.relation,
             layout="structured",
             description=Description(lower, lower + 1, MIN_TIME),
@@ -210,7 +225,8 @@ def _append(
             if machine.load(name).upper <= lower or attempt == TRIES:
                 raise
         else:
-            return
+            return sum(part.ref.rows for part in parts)
+    return 0
 
 
 def _table(state: State, rows: Sequence[dict[str, Any]], time: int, diff: int) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -10,11 +9,11 @@ import pyarrow as pa
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.part import Description
+from strata.ingest.aside import Aside
 from strata.ingest.land.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined
 from strata.ingest.readers.read import read_file
-from strata.ingest.readers.rejects import Reject, encode_rejects
 from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
@@ -24,7 +23,6 @@ from strata.parts.write import WrittenPart, write_parts
 from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import open_stores
-from strata.store.retry import retry
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 
@@ -48,24 +46,23 @@ def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> TaskResult:
     """Write updates as runs of about RUN_BYTES, and the rejected rows to the quarantine."""
     result = TaskResult(task.batch, task.number)
-    welcome = (_welcome(store, task, file) for file in files)
+    aside = Aside(store, task)
+    welcome = (_welcome(store, task, file, aside) for file in files)
     for number, some in enumerate(_together(welcome)):
-        rejected = [reject for file in some for reject in file.judged.rejected]
-        aside = (put_aside(store, task, rejected),) if rejected else ()
         run = write_run(store, task, [file.updates for file in some], number)
         for file in some:
             result = result.plus(file.judged)
         result = replace(
             result,
             parts=(*result.parts, *run.parts),
-            quarantine=(*result.quarantine, *aside),
             differences=(*result.differences, *run.differences)[:MOST],
         )
-    return result
+    return replace(result, quarantine=aside.finish())
 
 
-def _welcome(store: Blob, task: IngestTask, file: FileUpdates) -> FileUpdates:
-    return FileUpdates(*without_suppressed(store, task, file.updates, file.judged))
+def _welcome(store: Blob, task: IngestTask, file: FileUpdates, aside: Aside) -> FileUpdates:
+    updates, judged = without_suppressed(store, task, file.updates, file.judged)
+    return FileUpdates(updates, aside.take(judged))
 
 
 def check_task(task: IngestTask) -> TaskResult:
@@ -174,11 +171,3 @@ def write_run(
     )
     found = verify_stored(task.verify, store, task.relation, updates, parts)
     return WrittenRun(tuple(parts), found)
-
-
-def put_aside(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:
-    """Store the rejected rows; the name depends on the content, so changed files get new names."""
-    data = encode_rejects(rejected)
-    key = keys.quarantine_key(task.spec.name, f"{task.token}/{keys.content_hash(data)}")
-    retry(partial(store.set, key, data))
-    return key

@@ -17,6 +17,7 @@ import pyarrow as pa
 from strata.errors import InvalidRequest
 from strata.format.columns import T, child
 from strata.format.values.view import to_view
+from strata.ingest.aside import Aside, put_aside
 from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.changes.resolve import REASONS, resolve
 from strata.ingest.changes.staging import slices_of, stage, staged_rows
@@ -43,7 +44,7 @@ from strata.ingest.readers.position import UNKNOWN, Course, Leg, Places, legs_of
 from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
-from strata.ingest.run import RUN_BYTES, put_aside, takes, write_run
+from strata.ingest.run import RUN_BYTES, takes, write_run
 from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
 from strata.ingest.updates import default_of, judged_rows, times_of
@@ -89,11 +90,10 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
 def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskResult:
     """Put the changes in raw rows aside; rejected rows go to the quarantine."""
     result = TaskResult(task.batch, task.number)
-    for some in _together(store, task, raws):
+    aside = Aside(store, task)
+    for some in _together(store, task, raws, aside):
         for read in some:
             result = result.plus(read.judged)
-        rejected = [reject for read in some for reject in read.judged.rejected]
-        aside = (put_aside(store, task, rejected),) if rejected else ()
         changes = combined([read.changes for read in some], task.relation)
         truncations = tuple(place for read in some for place in read.truncations)
         legs = tuple(leg for read in some for leg in read.legs)
@@ -102,10 +102,9 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
             staged = replace(staged, moved=True)
         result = replace(
             result,
-            quarantine=(*result.quarantine, *aside),
             staged=result.staged if staged is None else (*result.staged, staged),
         )
-    return result
+    return replace(result, quarantine=aside.finish())
 
 
 def check_stage(task: IngestTask) -> TaskResult:
@@ -133,7 +132,7 @@ class FileChanges:
 
 
 def _together(
-    store: Blob, task: IngestTask, raws: Iterable[RawFile]
+    store: Blob, task: IngestTask, raws: Iterable[RawFile], aside: Aside
 ) -> Iterator[list[FileChanges]]:
     """Yield what is read in groups that are put aside together."""
     waiting: list[FileChanges] = []
@@ -141,7 +140,7 @@ def _together(
     for raw in raws:
         read = file_changes(raw, task)
         changes, judged = without_suppressed(store, task, read.changes, read.judged)
-        waiting.append(replace(read, changes=changes, judged=judged))
+        waiting.append(replace(read, changes=changes, judged=aside.take(judged)))
         size += waiting[-1].changes.nbytes
         if size >= RUN_BYTES:
             yield waiting

@@ -6,7 +6,7 @@ JSON text with all digits of its numbers; that text is read again from the quara
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
@@ -26,10 +26,15 @@ FAILS: Final = (  # what a foreign value raises in a library: never only a bug o
 )
 
 
-class _Said(NamedTuple):
+class _Said(str):
     """A piece of JSON text."""
 
-    text: str
+    __slots__ = ()
+
+
+_OPEN: Final = _Said("[")
+_CLOSE: Final = _Said("]")
+_COMMA: Final = _Said(",")
 
 
 def shown(value: object) -> str | None:
@@ -123,11 +128,11 @@ def _piece_by_piece(value: object) -> str:
     while waiting:
         one = waiting.pop()
         if type(one) is _Said:
-            pieces.append(one.text)
-        elif isinstance(one, Mapping):
-            waiting += reversed(_object(one))
+            pieces.append(one)
         elif isinstance(one, list | tuple):
-            waiting += reversed(_list(one))
+            _put_list(waiting, one)
+        elif type(one) is not str and isinstance(one, Mapping):
+            waiting += reversed(_object(one))
         else:
             pieces.append(_leaf(one))
     return "".join(pieces)
@@ -140,11 +145,12 @@ def _object(value: Mapping[Any, Any]) -> list[object]:
     return [*found, _Said("}")]
 
 
-def _list(value: list[Any] | tuple[Any, ...]) -> list[object]:
-    found: list[object] = [_Said("[")]
-    for number, item in enumerate(value):
-        found += [_Said(","), item] if number else [item]
-    return [*found, _Said("]")]
+def _put_list(waiting: list[object], value: list[Any] | tuple[Any, ...]) -> None:
+    """Put a list on the stack, its first piece on top."""
+    waiting.append(_CLOSE)
+    for number in range(len(value) - 1, 0, -1):
+        waiting += (value[number], _COMMA)
+    waiting += (*value[:1], _OPEN)
 
 
 def _leaf(value: object) -> str:

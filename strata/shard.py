@@ -20,7 +20,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history.metrics import Metrics
-from strata.history.usage import emitted, record
+from strata.history.usage import emitted, record, record_count
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while, reading
 from strata.maintain.schema import change_schema, describe_schema
@@ -29,7 +29,7 @@ from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSe
 from strata.model.time import MIN_TIME, format_time
 from strata.plain.parse import plain_filter
 from strata.read.changes import Stretch, listen
-from strata.read.count import Asked, Counted, count_rows
+from strata.read.count import Counted, count_rows
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan_schema
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
@@ -113,15 +113,12 @@ class Shard:
 
     def _counted(self, as_of: int | None, where: str | None, by: str | None) -> Counted:
         with reading(self.stores, self.name, self.settings, "count") as state:
-            return count_rows(
-                self.stores,
-                state,
-                filter=None if where is None else plain_filter(state.relation, where),
-                as_of=as_of,
-                by=by,
-                settings=self.settings,
-                logged=Asked(self.usage, self.metrics),
+            filter = None if where is None else plain_filter(state.relation, where)
+            found = count_rows(
+                self.stores, state, filter=filter, as_of=as_of, by=by, settings=self.settings
             )
+            record_count(self.stores, state, found, filter, self.usage, self.metrics)
+            return found
 
     def stream(
         self,

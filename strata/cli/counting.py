@@ -12,10 +12,11 @@ from strata.cli.tables import Table, shown_bytes
 from strata.cli.visible import shown_time
 from strata.decide.plan import check_pushdown
 from strata.decide.whole import BUCKETS
+from strata.history.usage import record_count
 from strata.machine.reader_hold import reading
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
-from strata.read.count import Asked, Counted, count_rows
+from strata.read.count import Counted, count_rows
 from strata.state.state import State
 
 
@@ -68,7 +69,7 @@ def _counted(
         from strata.cli.spark import count_filtered
 
         return count_filtered(context, state, where, as_of=as_of, by=by, pushdown=pushdown, now=now)
-    return count_rows(
+    found = count_rows(
         context.stores,
         state,
         filter=filter,
@@ -76,8 +77,9 @@ def _counted(
         by=by,
         pushdown=pushdown,
         settings=context.settings.read,
-        logged=Asked(context.settings.usage, context.metrics),
     )
+    record_count(context.stores, state, found, filter, context.settings.usage, context.metrics)
+    return found
 
 
 def _summary(found: Counted) -> str:

@@ -22,7 +22,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
-from strata.read.count import Asked, Counted, count_rows
+from strata.read.count import Counted, count_rows
 from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
@@ -98,20 +98,23 @@ def count_filtered(
     now: int | None,
 ) -> Counted:
     """Return the count of the rows of a snapshot that satisfy a filter which needs Spark."""
-    from strata.spark.count import spark_reading
+    from strata.spark.count import spark_run
 
     with session(context) as spark:
         filter = analyse(spark, state.relation, where, now=now)
-        return count_rows(
+        found = count_rows(
             context.stores,
             state,
             filter=filter,
             as_of=as_of,
             by=by,
             pushdown=pushdown,
-            reading=spark_reading(spark, context.stores, state, filter, by, context.settings.read),
-            logged=Asked(context.settings.usage, context.metrics),
+            run=spark_run(spark, context.stores, state, filter, by, context.settings.read),
         )
+    usage.record_count(
+        context.stores, state, found, filter, context.settings.usage, context.metrics
+    )
+    return found
 
 
 def read_filtered(

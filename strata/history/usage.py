@@ -31,6 +31,7 @@ from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.history.metrics import Metrics
 from strata.model.settings import UsageSettings
+from strata.read.count import Counted
 from strata.state.state import State
 from strata.store import keys
 from strata.store.open import Stores
@@ -107,6 +108,21 @@ def record(
         return _record(stores, state, plan, filter)
     except Exception:  # a read never fails because of its log
         return "failed"
+
+
+def record_count(
+    stores: Stores,
+    state: State,
+    found: Counted,
+    filter: Filter | None,
+    settings: UsageSettings,
+    metrics: Metrics,
+) -> None:
+    """Log a count: its filter, and the complement, which soft evaluation has to check as well."""
+    record(stores, state, found.plan, filter, settings, metrics)
+    if found.other is not None:
+        unread = ReadPlan(state.name, found.plan.as_of, found.plan.mode)
+        record(stores, state, unread, found.other, settings, Metrics())
 
 
 def tell(metrics: Metrics, shard: str, plan: ReadPlan) -> None:

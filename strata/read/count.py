@@ -6,7 +6,7 @@ which parts have to be read; of these only t, d and the filter's columns are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,9 +16,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.decide.whole import Tally, complement
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
-from strata.history.metrics import Metrics
-from strata.history.usage import record
-from strata.model.settings import ReadSettings, UsageSettings
+from strata.model.settings import ReadSettings
 from strata.model.sums import wrapped
 from strata.model.time import format_time
 from strata.read.filtered import filtered_scan
@@ -31,7 +29,7 @@ Rows: TypeAlias = Callable[[ReadPlan], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class Reading:
+class FilterRun:
     """How a filter that is not plain is run, and what its complement means to what runs it."""
 
     rows: Rows
@@ -48,6 +46,7 @@ class Counted:
     plan: ReadPlan  # of the parts that were read
     parts_counted: int  # that count whole, unread
     bytes_counted: int
+    other: Filter | None = None  # the complement of the filter, by which they count
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as `strata count --json` prints it."""
@@ -70,14 +69,6 @@ class Counted:
         return {format_time(start): count for start, count in self.buckets}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Where a count is logged."""
-
-    usage: UsageSettings = UsageSettings()  # noqa: RUF009 - frozen
-    metrics: Metrics = Metrics()  # noqa: RUF009 - frozen
-
-
 def count_rows(  # noqa: PLR0913 - options, by name
     stores: Stores,
     state: State,
@@ -87,21 +78,20 @@ def count_rows(  # noqa: PLR0913 - options, by name
     by: str | None = None,
     pushdown: str | None = None,
     mode: str | None = None,
-    reading: Reading | None = None,
+    run: FilterRun | None = None,
     settings: ReadSettings = DEFAULTS,
-    logged: Asked | None = None,
 ) -> Counted:
     """Return how many rows the snapshot at `as_of` has on which a filter is true.
 
     `by`: also for each hour, day, month or year of UTC in which they were written. Times before the
-    shard's `since` count as `since`. `reading` runs the filter on rows; None: it is plain, and
-    needs no Spark. `mode` as of `plan_read`: no option of a reader may reach it. `logged`: log the
-    filter, and its complement for soft evaluation; None: do not.
+    shard's `since` count as `since`. `run` runs the filter on rows; None: it is plain, and
+    needs no Spark. `mode` as of `plan_read`: no option of a reader may reach it.
+    The caller logs the answer (`strata.history.usage.record_count`).
     Raises: InvalidRequest for an unreadable time or an unknown bucket; Corrupt.
     """
     other = None if filter is None else complement(filter)
-    if reading is not None:
-        other = reading.other
+    if run is not None:
+        other = run.other
     plan, tally = plan_count(
         stores,
         state,
@@ -112,18 +102,13 @@ def count_rows(  # noqa: PLR0913 - options, by name
         pushdown=pushdown,
         mode=mode,
     )
-    if logged is not None:
-        record(stores, state, plan, filter, logged.usage, logged.metrics)
-        if other is not None:
-            whole = ReadPlan(state.name, plan.as_of, plan.mode)
-            record(stores, state, whole, other, logged.usage, Metrics())
-    if reading is None:
+    if run is None:
         rows = filtered_scan(stores, state, plan, filter, columns=[], timed=True, settings=settings)
     else:
-        rows = reading.rows(plan)
+        rows = run.rows(plan)
     for batch in rows:
         tally.add(batch.column(T).to_numpy(), batch.column(D).to_numpy())
-    return _answer(plan, tally, by)
+    return replace(_answer(plan, tally, by), other=other)
 
 
 def _answer(plan: ReadPlan, tally: Tally, by: str | None) -> Counted:

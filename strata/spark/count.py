@@ -14,9 +14,10 @@ from strata.decide.whole import Buckets, Tally, complement
 from strata.expr.filter import Filter
 from strata.format.columns import D, T
 from strata.history.metrics import Metrics
+from strata.history.usage import record_count
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings, Settings
-from strata.read.count import Asked, Counted, Reading, count_rows
+from strata.read.count import Counted, FilterRun, count_rows
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse
 from strata.spark.rows import rows_ddl
@@ -25,7 +26,7 @@ from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 
-def count(  # noqa: PLR0913 - the questions of a count; all but the shard have an answer
+def row_count(  # noqa: PLR0913 - the questions of a count; all but the shard have an answer
     spark: SparkSession,
     shard: str,
     *,
@@ -46,27 +47,27 @@ def count(  # noqa: PLR0913 - the questions of a count; all but the shard have a
     stores = open_stores(settings.store)
     with reading(stores, shard, settings.read, "count") as state:
         filter = None if where is None else analyse(spark, state.relation, where, now=now)
-        return count_rows(
+        found = count_rows(
             stores,
             state,
             filter=filter,
             as_of=as_of,
             by=by,
             pushdown=pushdown,
-            reading=spark_reading(spark, stores, state, filter, by, settings.read),
-            settings=settings.read,
-            logged=Asked(settings.usage, Metrics(settings.metrics)),
+            run=spark_run(spark, stores, state, filter, by, settings.read),
         )
+        record_count(stores, state, found, filter, settings.usage, Metrics(settings.metrics))
+        return found
 
 
-def spark_reading(
+def spark_run(
     spark: SparkSession,
     stores: Stores,
     state: State,
     filter: Filter | None,
     by: str | None,
     settings: ReadSettings = DEFAULTS,
-) -> Reading:
+) -> FilterRun:
     """Return how Spark runs a filter that `analyse` understood, summing up in its tasks.
 
     The complement is analysed again, because soft evaluation checks its text.
@@ -85,7 +86,7 @@ def spark_reading(
         sums = found.mapInArrow(_Sums(Buckets(state.since, by)), rows_ddl(()))
         yield from sums.toArrow().to_batches()
 
-    return Reading(rows, other)
+    return FilterRun(rows, other)
 
 
 @dataclass(frozen=True)

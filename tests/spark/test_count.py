@@ -10,7 +10,7 @@ from strata.history import usage
 from strata.model.settings import UsageSettings
 from strata.plain.parse import plain_filter
 from strata.spark import snapshot
-from strata.spark.count import count
+from strata.spark.count import row_count
 from strata.spark.front.catalyst import analyse
 from tests.spark.test_snapshot import FILTERS
 from tests.support.plain_filters import RELATION
@@ -44,7 +44,7 @@ def test_a_count_is_the_sum_of_the_rows_that_are_read(
         )
         [read] = rows.agg(fn.coalesce(fn.sum("d"), fn.lit(0))).collect()
 
-        found = count(spark, NAME, where=where, as_of=as_of, config=events.settings)
+        found = row_count(spark, NAME, where=where, as_of=as_of, config=events.settings)
 
         assert found.count == read[0]
 
@@ -52,8 +52,10 @@ def test_a_count_is_the_sum_of_the_rows_that_are_read(
 def test_parts_count_unread_where_every_row_is_accepted(
     spark: SparkSession, events: Events
 ) -> None:
-    found = count(spark, NAME, where="upper(carrier) < 'x' or id * 2 < 900", config=events.settings)
-    by_hour = count(spark, NAME, where="id + 0 >= 0", by="hour", config=events.settings)
+    found = row_count(
+        spark, NAME, where="upper(carrier) < 'x' or id * 2 < 900", config=events.settings
+    )
+    by_hour = row_count(spark, NAME, where="id + 0 >= 0", by="hour", config=events.settings)
 
     assert found.parts_counted > 5
     assert found.plan.parts_fetched  # those in the old format have no statistics
@@ -77,7 +79,7 @@ def test_soft_evaluation_finds_the_complement_in_the_log(
     spark: SparkSession, events: Events, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usage, "SLOTS", 1 << 40)  # no two filters share one
-    count(spark, NAME, where=where, config=events.settings)
+    row_count(spark, NAME, where=where, config=events.settings)
     text = complement(analyse(spark, events.state.relation, where, now=0)).sql
 
     used = used_filters(events.stores, NAME, UsageSettings(), [], 99)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.ingest import commit, retry
+from strata.ingest import aside, commit, retry
 from strata.ingest.quarantine import catch_up, rejected, rejected_shard, release
 from strata.ingest.retry import retry_rejected
 from strata.machine.machine import Machine
@@ -43,6 +43,30 @@ def test_rejected_rows_are_found_with_their_place_and_text(world: World) -> None
     ]
     assert {r["header"] for r in found.rows} == {"id,name"}
     assert rejected(world.stores, "s", "another-token") == []
+
+
+def test_many_rejected_rows_come_in_several_files_and_are_numbered_through(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "ASIDE_BYTES", 8)
+    held: list[int] = []
+    put = aside.put_aside
+
+    def watched(store: Any, task: Any, rows: Any) -> str:
+        held.append(len(rows))
+        return put(store, task, rows)
+
+    monkeypatch.setattr(aside, "put_aside", watched)
+    bad = "".join(f"x{n},c{n}\n" for n in range(9))
+    good = "".join(f"{n},a\n" for n in range(400))
+    report = world.ingest(world.put("a.csv", f"id,name\n{good}{bad}"), lower=0, upper=10)
+
+    assert held == [2, 2, 2, 2, 1]
+    [found] = rejected(world.stores, "s", report["token"])
+    assert [(r["number"], r["raw"]) for r in found.rows] == [
+        (n, f"x{n},c{n}".encode()) for n in range(9)
+    ]
+    assert report["rejected"] == 9
 
 
 def test_a_quarantine_that_was_dropped_begins_anew(world: World) -> None:

@@ -41,7 +41,7 @@ from tests.spark.worlds import build
 
 Place: TypeAlias = tuple[str, str, Any]  # a module or class, a name, what stands in
 ENOUGH: Final = 2000  # filters
-STEPS: Final = 60
+STEPS: Final = 200  # of ten filters each
 AT_ONCE: Final = 20
 SEED: Final = 1
 

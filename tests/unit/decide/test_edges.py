@@ -94,9 +94,15 @@ def test_json_that_is_read_from_a_constant_is_no_place_of_a_column() -> None:
 
 
 def test_pages_that_are_not_opened_are_left_out_of_a_read() -> None:
-    page: Any = SimpleNamespace(keep=False, proofs=(), parts=3, size_bytes=30, refs=list)
+    page: Any = SimpleNamespace(
+        keep=False, counted=False, proofs=(), parts=3, size_bytes=30, refs=list
+    )
     step: Any = SimpleNamespace(
-        union=None, ruled_out=False, batch=None, narrowed=lambda _, open_all: [page]
+        union=None,
+        ruled_out=False,
+        counted=False,
+        batch=None,
+        narrowed=lambda _, open_all: [page],
     )
     search = _Search(None, "", 0, groups=False)
 

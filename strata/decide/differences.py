@@ -170,7 +170,9 @@ class PairInterpreter(Interpreter):
         pair = view.pair(other.place, below.place)
         if pair is None:
             return None
-        known = both(pair.divides, _plain_difference(difference, pair))
+        # Infinity less infinity is no number
+        finite = np.isfinite(pair.ratio_low) & np.isfinite(pair.ratio_high)
+        known = both(both(pair.divides, finite), _plain_difference(difference, pair))
         # (a - b) / b is a / b - 1, and (b - a) / b is 1 - a / b
         low, high = pair.ratio_low - 1, pair.ratio_high - 1
         if other is right:

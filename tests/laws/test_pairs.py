@@ -86,7 +86,9 @@ def one_value(kind: str) -> st.SearchStrategy[Any]:
         return few | st.integers(-5, 5).map(float) | st.floats(width=32)
     if kind == "double":
         odd = (float("nan"), -0.0, float("inf"), float("-inf"), 5e-324, 1.7e308, 2.0**53 + 2)
-        return values(kind) | values(kind) | st.sampled_from(odd)
+        # Quotients of the last are infinite, and those of their differences, too
+        far = st.sampled_from((1e308, -1e308, 1e-10, -1e-10))
+        return values(kind) | values(kind) | st.sampled_from(odd) | far
     if kind == "date":
         return values(kind) | st.sampled_from((-(2**31), 2**31 - 1, -1, 0, 1))
     if kind.startswith("timestamp"):
@@ -114,9 +116,8 @@ def constants(kind: str) -> st.SearchStrategy[Expr]:
     if kind.startswith("interval"):
         few = st.sampled_from((-DAY_US, -(10**6), -1, 0, 1, 700_000, 10**6, DAY_US, 3 * DAY_US))
     if kind in ("double", "float"):
-        return st.sampled_from((-1.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 1e300)).map(
-            lambda value: Literal(value, kind)
-        )
+        ends = (-1.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 1e300, float("inf"), float("-inf"))
+        return st.sampled_from(ends).map(lambda value: Literal(value, kind))
     if kind.startswith("decimal"):
         return few.map(lambda value: Literal(Decimal(value), kind))
     return few.map(lambda value: Literal(value, kind))
@@ -157,7 +158,13 @@ def comparable(draw: st.DrawFn, kind: str, mode: str) -> tuple[Expr, Expr]:
     function = draw(st.sampled_from(functions))
     if function in ("date", "long"):
         return Call("cast", (a,), function), Call("cast", (b,), function)
-    return (Call(function, (a,), "long"), Call(function, (b,), "long")) if function else (a, b)
+    return (_counted(function, a), _counted(function, b)) if function else (a, b)
+
+
+def _counted(function: str, time: Expr) -> Expr:
+    """Return a time in units; one of these functions has a format for texts."""
+    more = (Literal("yyyy-MM-dd", "string"),) if function == "unix_timestamp" else ()
+    return Call(function, (time, *more), "long")
 
 
 @st.composite
@@ -368,7 +375,7 @@ def test_seconds_that_are_rounded_toward_zero(a: int, by: int) -> None:
         {STAMPS[0].id: 10**9, STAMPS[1].id: None},
     ]
     for function in ("unix_timestamp", "unix_seconds"):
-        sides = tuple(Call(function, (column,), "long") for column in STAMPS)
+        sides = tuple(_counted(function, column) for column in STAMPS)
         for compared in COMPARED:
             expr = Call(compared, sides, "boolean")
             kept = decide(Filter(expr, "", 0, 0), statistics([part], "timestamp"), RELATION).keep
@@ -387,3 +394,79 @@ def test_a_rule_in_quarantine_says_nothing() -> None:
     assert not keeps()
     assert keeps("greater_than")
     assert keeps(str(B.id))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("compared", ["equal_to", "greater_than_or_equal", "less_than_or_equal"])
+def test_a_quotient_may_be_beyond_every_double(compared: str, turned: bool, sign: int) -> None:
+    a, b = SIDES["double"]
+    part: Rows = [{a.id: sign * 1e308, b.id: 1e-10}, {a.id: sign * 1.5e308, b.id: 1e-9}]
+    both = (b, a) if turned else (a, b)
+    ratio = Call("divide", (Call("subtract", both, "double"), b), "double")
+    for constant in (float("inf"), float("-inf"), 5.0):
+        expr = Call(compared, (ratio, Literal(constant, "double")), "boolean")
+
+        keep = decide(Filter(expr, "", 0, 0), statistics([part], "double"), RELATION).keep
+
+        assert keep[0] or not needs(expr, part)
+
+
+def test_a_difference_of_floats_is_rounded_as_a_float() -> None:
+    a, b = SIDES["float"]
+    part: Rows = [{a.id: 2.0**24, b.id: 0.5}]
+    difference = Call("subtract", (a, b), "float")
+    expr = Call("equal_to", (difference, Literal(2.0**24, "float")), "boolean")
+    assert needs(expr, part)
+
+    assert decide(Filter(expr, "", 0, 0), statistics([part], "float"), RELATION).keep[0]
+
+
+def test_a_difference_beyond_every_double_is_no_quotient_less_one() -> None:
+    a, b = SIDES["double"]
+    part: Rows = [{a.id: 1.7e308, b.id: -1.7e308}]
+    ratio = Call("divide", (Call("subtract", (a, b), "double"), b), "double")
+    expr = Call("less_than", (ratio, Literal(-5.0, "double")), "boolean")
+    assert needs(expr, part)
+
+    assert decide(Filter(expr, "", 0, 0), statistics([part], "double"), RELATION).keep[0]
+
+
+def test_functions_that_are_drawn_are_known() -> None:
+    """Else nothing is narrowed, and the laws above hold of them in any case."""
+    kinds = {
+        "unix_timestamp": "timestamp", "unix_seconds": "timestamp", "unix_millis": "timestamp",
+        "unix_micros": "timestamp",
+    }  # fmt: skip
+    for function, kind in kinds.items():
+        left, right = SIDES[kind]
+        part: Rows = [{left.id: 5 * 10**6, right.id: 10**6}, {left.id: 10**12, right.id: 10**11}]
+        sides = (_counted(function, left), _counted(function, right))
+        expr = Call("less_than", sides, "boolean")
+        assert not decide(Filter(expr, "", 0, 0), statistics([part], kind), RELATION).keep[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "result"),
+    [
+        ("timestamp", "subtract_timestamps", INTERVAL),
+        ("timestamp_ntz", "subtract_timestamps", INTERVAL),
+        ("date", "subtract_dates", "interval day"),
+        ("date", "date_diff", "integer"),
+        ("long", "subtract", "long"),
+    ],
+)
+def test_a_difference_lies_exactly_in_its_bounds(kind: str, function: str, result: str) -> None:
+    left, right = SIDES[kind]
+    part: Rows = [{left.id: 5000 + apart, right.id: 5000} for apart in (-3, 0, 7)]
+    part += [{left.id: 90_000, right.id: None}, {left.id: None, right.id: -90_000}]
+    call = Call(function, (left, right), result)
+    view = PartSpecs(statistics([part], kind), RELATION, ()).at(slice(0, 1))
+
+    spec = PairInterpreter(Context(0, 0)).evaluate(call, view)
+
+    of_rows: list[Any] = [evaluate(call, row, 0) for row in part[:3]]
+    least, most = min(of_rows), max(of_rows)
+    assert all(contains(spec, result, value) for value in of_rows)
+    assert not contains(spec, result, least - 1)
+    assert not contains(spec, result, most + 1)

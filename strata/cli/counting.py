@@ -1,5 +1,6 @@
 """The command that counts rows: count."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -64,20 +65,22 @@ def _counted(
     pushdown: str | None,
     now: int | None,
 ) -> Counted:
-    filter = None if where is None else plain_or_none(state.relation, where, now)
-    if where is not None and filter is None:
-        from strata.cli.spark import count_filtered
+    filter, run = None if where is None else plain_or_none(state.relation, where, now), None
+    with ExitStack() as spark:
+        if where is not None and filter is None:
+            from strata.cli.spark import counting
 
-        return count_filtered(context, state, where, as_of=as_of, by=by, pushdown=pushdown, now=now)
-    found = count_rows(
-        context.stores,
-        state,
-        filter=filter,
-        as_of=as_of,
-        by=by,
-        pushdown=pushdown,
-        settings=context.settings.read,
-    )
+            filter, run = spark.enter_context(counting(context, state, where, by, now))
+        found = count_rows(
+            context.stores,
+            state,
+            filter=filter,
+            as_of=as_of,
+            by=by,
+            pushdown=pushdown,
+            run=run,
+            settings=context.settings.read,
+        )
     record_count(context.stores, state, found, filter, context.settings.usage, context.metrics)
     return found
 

@@ -22,7 +22,7 @@ from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
-from strata.read.count import Counted, count_rows
+from strata.read.count import FilterRun
 from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
@@ -87,34 +87,19 @@ def analysed(context: Context, state: State, where: str, now: int | None) -> Fil
         return analyse(spark, state.relation, where, now=now)
 
 
-def count_filtered(
-    context: Context,
-    state: State,
-    where: str,
-    *,
-    as_of: int | None,
-    by: str | None,
-    pushdown: str | None,
-    now: int | None,
-) -> Counted:
-    """Return the count of the rows of a snapshot that satisfy a filter which needs Spark."""
+@contextmanager
+def counting(
+    context: Context, state: State, where: str, by: str | None, now: int | None
+) -> Iterator[tuple[Filter, FilterRun]]:
+    """Yield a filter to count by, and how Spark runs it, while Spark is there."""
     from strata.spark.count import spark_run
 
     with session(context) as spark:
         filter = analyse(spark, state.relation, where, now=now)
-        found = count_rows(
-            context.stores,
-            state,
-            filter=filter,
-            as_of=as_of,
-            by=by,
-            pushdown=pushdown,
-            run=spark_run(spark, context.stores, state, filter, by, context.settings.read),
+        yield (
+            filter,
+            spark_run(spark, context.stores, state, filter, by, context.settings.read),
         )
-    usage.record_count(
-        context.stores, state, found, filter, context.settings.usage, context.metrics
-    )
-    return found
 
 
 def read_filtered(

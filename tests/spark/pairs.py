@@ -12,11 +12,12 @@ FAMILIES: Final = (*NUMBERS, "date", "ts", "ntz")
 _CONSTANTS: Final = {
     "int": ("0", "1", "-3", "9", "2013"),
     "long": ("0L", "1L", "-9L", "1000L"),
-    "double": ("0D", "-1.0D", "0.5D", "2.5D"),
+    "double": ("0D", "-1.0D", "0.5D", "2.5D", "double('Infinity')"),
     "dec": ("0.00BD", "1.50BD", "-0.01BD"),
     "date": ("interval '0' day", "interval '1' day", "interval '-30' day"),
     "ts": ("interval '0' second", "interval '36' hour", "interval '-1' day"),
 }
+_INFINITE: Final = ("double('Infinity')", "double('-Infinity')")
 _MOVES: Final = {"int": "3", "long": "3L", "date": "5", "ts": "interval '36' hour"}
 
 
@@ -45,7 +46,7 @@ class Together:
         if move:
             tests += [f"{a} {sign} {b} + {move}", f"{a} - {move} {sign} {b}"]
         if family in NUMBERS:
-            ratio = pick(("0.5D", "-0.5D", "1.0D", "-2.0D"))
+            ratio = pick(("0.5D", "-0.5D", "1.0D", "-2.0D", *_INFINITE))
             tests += [
                 f"{a} / {b} {sign} {ratio}",
                 f"({a} - {b}) / {b} {sign} {ratio}",

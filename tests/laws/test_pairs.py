@@ -435,9 +435,11 @@ def test_a_difference_beyond_every_double_is_no_quotient_less_one() -> None:
 def test_functions_that_are_drawn_are_known() -> None:
     """Else nothing is narrowed, and the laws above hold of them in any case."""
     kinds = {
-        "unix_timestamp": "timestamp", "unix_seconds": "timestamp", "unix_millis": "timestamp",
+        "unix_timestamp": "timestamp",
+        "unix_seconds": "timestamp",
+        "unix_millis": "timestamp",
         "unix_micros": "timestamp",
-    }  # fmt: skip
+    }
     for function, kind in kinds.items():
         left, right = SIDES[kind]
         part: Rows = [{left.id: 5 * 10**6, right.id: 10**6}, {left.id: 10**12, right.id: 10**11}]

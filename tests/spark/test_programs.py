@@ -184,21 +184,25 @@ def untouched(spark: SparkSession) -> Iterator[None]:
 
 
 def log(spark: SparkSession, events: Events, where: str) -> Filter:
-    """Have a reader use a filter, as a read does that plans and logs; nothing is run."""
-    try:
-        filter = analyse(spark, events.state.relation, where)
-    except InvalidRequest:
-        # Some other tree for each text: the log keeps one entry a tree. How deep a text Spark
-        # still parses depends on the stack that is left, so no text may stand for this one.
-        filter = analyse(spark, events.state.relation, f"id > {1_000_000 + len(where)}")
-    filter = replace(filter, sql=where)
-    plan = plan_read(events.stores, events.state, filter=filter, mode="on")
-    assert (
-        usage.record(events.stores, events.state, plan, filter, UsageSettings(), Metrics())
-        == "written"
-    )
-    spark._jvm.java.lang.System.clearProperty(MARK)
-    return filter
+    """Have a reader use a filter, as a read does that plans and logs; nothing is run.
+
+    The log has 256 slots, each filled by the first tree that falls into it. A text whose tree finds
+    its slot taken, or that Spark does not parse, is logged with some other tree.
+    """
+    for tree in (where, *(f"id > {limit}" for limit in range(1_000_000, 1_000_100))):
+        try:
+            filter = replace(analyse(spark, events.state.relation, tree), sql=where)
+        except InvalidRequest:
+            continue
+        plan = plan_read(events.stores, events.state, filter=filter, mode="on")
+        outcome = usage.record(
+            events.stores, events.state, plan, filter, UsageSettings(), Metrics()
+        )
+        if outcome == "written":
+            spark._jvm.java.lang.System.clearProperty(MARK)
+            return filter
+        assert outcome == "known"
+    raise AssertionError("the log has no free slot")
 
 
 @pytest.mark.parametrize("where", PROGRAMS)

@@ -25,11 +25,16 @@ from strata.expr.conditions import flat
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
+from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
 from strata.plain.constants import Constant, Spelling, coerced, needs_spark
 from strata.plain.types import comparable_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
+# What Spark takes for a function where no column has that name, in backticks, too.
+_UNBRACKETED_FUNCTION: Final = re.compile(
+    r"current_\w+|localtime|localtimestamp|(session_|system_)?user|grouping__id", re.IGNORECASE
+)
 ESCAPE: Final = (("escape", "\\"),)  # of LIKE, as Spark has it by default
 # Outside quotes: words, numbers, comparisons, brackets. No comment, parameter, escape or operator.
 _QUOTED: Final = re.compile(r"'[^'\\]*'|`[^`]*`")
@@ -52,11 +57,16 @@ _BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
 _NEGATED: Final = (exp.NEQ, exp.NullSafeNEQ)
 
 
+class UnknownColumn(InvalidRequest):
+    """A filter names a column that the relation does not have; Spark would refuse it as well."""
+
+
 def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filter:
     """Return the meaning of `where` for rows of `relation`, as Spark's analysis would.
 
     Units: `now` in microseconds since 1970; None takes the clock. A plain filter does not read it.
-    Raises: InvalidRequest, naming the construct, for a filter that needs Spark or is wrong.
+    Raises: InvalidRequest, naming the construct, for a filter that needs Spark or is wrong;
+    UnknownColumn for a name that no column has.
     """
     if len(where) > LONGEST:
         raise needs_spark("a text of this length")
@@ -65,6 +75,7 @@ def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filt
         raise needs_spark("a character, comment or operator outside of what is plain")
     try:
         tree = sqlglot.parse_one(where, dialect="spark")
+        _check_names(relation, tree)
         expr = _Parser(relation).condition(tree)
     except (SqlglotError, RecursionError) as error:
         raise InvalidRequest(
@@ -75,9 +86,14 @@ def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filt
 
 
 def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Filter | None:
-    """Return the meaning of a plain filter; None for one that Spark has to understand."""
+    """Return the meaning of a plain filter; None for one that Spark has to understand.
+
+    Raises: UnknownColumn, with the nearest names: nobody waits for Spark to hear of a misspelt one.
+    """
     try:
         return plain_filter(relation, where, now)
+    except UnknownColumn:
+        raise
     except InvalidRequest:
         return None
 
@@ -198,22 +214,55 @@ class _Parser:
         """Return a column by its name, which ignores case as in Spark."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise needs_spark(node.sql(dialect="spark"))
-        name = _only(node, "this").name
-        relation = self._relation
-        found = relation.by_name.get(name)
-        if found is None and name.isascii():
-            low = name.lower()
-            found = next((c for c in relation.columns if c.name.lower() == low), None)
+        found = _found(self._relation, _only(node, "this").name)
         if found is None:
-            raise InvalidRequest(
-                "no column of this name",
-                column=name,
-                cure=one_of(name, [c.name for c in relation.columns]),
-            )
+            raise needs_spark(node.sql(dialect="spark"))
         kind = comparable_type(found.type)
         if kind is None:
             raise needs_spark(f"column {found.name} of type {found.type}")
         return Column(found.id, found.name, kind, found.nullable)
+
+
+def _found(relation: Relation, name: str) -> SchemaColumn | None:
+    """Return the column of this name, which ignores case as in Spark."""
+    found = relation.by_name.get(name)
+    if found is None and name.isascii():
+        low = name.lower()
+        found = next((c for c in relation.columns if c.name.lower() == low), None)
+    return found
+
+
+def _check_names(relation: Relation, tree: exp.Expr) -> None:
+    """Refuse a name that no column can have, where the tree holds nothing but operands.
+
+    Errs: towards Spark, which judges names inside of anything else, as a lambda's variables are.
+    Raises: UnknownColumn.
+    """
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, exp.Column):
+            _check_name(relation, node)
+        elif type(node) in _OPERATORS:
+            left += [v for value in node.args.values() for v in _nodes(value)]
+
+
+def _check_name(relation: Relation, node: exp.Column) -> None:
+    name = node.name
+    if node.table or not isinstance(node.this, exp.Identifier) or not name.isascii():
+        return
+    if _UNBRACKETED_FUNCTION.fullmatch(name):
+        return
+    # Java ignores case by capitals, too: a dotless i is an I.
+    if name.upper() in {c.name.upper() for c in relation.columns} or _found(relation, name):
+        return
+    known = [c.name for c in relation.columns]
+    raise UnknownColumn("no column of this name", column=name, cure=one_of(name, known))
+
+
+def _nodes(value: object) -> list[exp.Expr]:
+    values = value if isinstance(value, list) else [value]
+    return [v for v in values if isinstance(v, exp.Expr)]
 
 
 def _constant(node: exp.Expr) -> Constant:
@@ -263,6 +312,13 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0][:200] or type(error).__name__
 
 
+# Nodes whose arguments are values of the row and constants, never names of another kind.
+_OPERATORS: Final = frozenset(
+    {
+        *_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Between, exp.In, exp.Like,
+        exp.Neg, exp.Sub, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Coalesce,
+    }
+)  # fmt: skip
 _TYPED: Final[Mapping[object, Spelling]] = MappingProxyType(
     {
         exp.DataType.Type.DATE: Spelling.DATE,

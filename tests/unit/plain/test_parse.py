@@ -3,11 +3,14 @@
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.expr.nodes import Call, Column, Literal
-from strata.plain.parse import LONGEST, plain_filter, plain_or_none
+from strata.expr import nodes
+from strata.expr.nodes import Call, Literal
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
+from strata.plain.parse import LONGEST, UnknownColumn, plain_filter, plain_or_none
 from tests.support.plain_filters import RELATION
 
-A = Column(2, "a", "integer")
+A = nodes.Column(2, "a", "integer")
 
 
 def test_a_comparison_becomes_the_call_that_spark_makes_of_it() -> None:
@@ -59,6 +62,41 @@ def test_a_column_that_is_not_there_has_near_names() -> None:
         plain_filter(RELATION, "idd = 1")
 
     assert "'id'" in refused.value.cure
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "lower(cityy) = 'a' and sleep(1)", "sleep(1) or not (nothing is null)", "t > 5",
+        "a in (1, nothing)", "coalesce(a, b, nothing) = 1", "s like nothing", "`nothing` = 1",
+        "a between 1 and -nothing", "a = b - nothing", "timestamp_ltz = 5",
+    ],
+)  # fmt: skip
+def test_a_misspelt_column_is_found_beside_what_needs_spark(where: str) -> None:
+    with pytest.raises(UnknownColumn):
+        plain_or_none(RELATION, where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "exists(l, e -> e = 1)", "transform(l, nothing -> nothing + 1) is null", "sum(nothing) = 1",
+        "datediff(day, dd, dd) = 1", "extract(year from dd) = 1", "current_user = s", "user = s",
+        "current_time > ts", "localtimestamp > n", "CURRENT_PATH = s", "session.v = a", "r.x = 1",
+        "`current_user` = s",
+        "cast(nothing as int) = 1", "a in (select nothing)", "interval 1 day is null", "é = 1",
+        "case when nothing then bo end", "l[0] = nothing", "(select nothing) = 1",
+    ],
+)  # fmt: skip
+def test_what_may_be_no_column_is_left_to_spark(where: str) -> None:
+    assert plain_or_none(RELATION, where) is None
+
+
+def test_a_name_that_java_takes_for_a_column_is_left_to_spark() -> None:
+    columns = (Column(1, "k\u0131nd", parse_type("int32"), False),)
+    relation = Relation(0, columns, (1,), (1,))
+
+    assert plain_or_none(relation, "kind = 1") is None
 
 
 @pytest.mark.parametrize("where", ["a =", "a = 1 and", "(a = 1", "a = 1)", "", " ", "'"])

@@ -95,7 +95,7 @@ def test_five_thousand_misspelt_names_are_refused_by_spark_too(spark: SparkSessi
 
 @pytest.mark.long
 def test_twenty_thousand_filters_have_sparks_trees(spark: SparkSession) -> None:
-    assert not list(differences(spark, 8, 60_000))
+    assert not list(differences(spark, 8, 70_000))
 
 
 def _tests_for_null(expr: Expr) -> Expr:

@@ -175,23 +175,41 @@ def up() -> int:
     if not (WORKSPACE / "landing").exists():
         print("laying out the demo's data")
         make_landing(WORKSPACE)
-    # A run for yesterday would close the year 2013 to a person who is about to take it in.
-    schedules = os.environ.get("STRATA_SCHEDULES", "off") == "on"
+    schedules = os.environ.get("STRATA_SCHEDULES", "on") == "on"
     people = os.environ.get("STRATA_DEMO_PEOPLE", "").split()
-    instance = start(schedules=schedules, tell=lambda line: print(f"  {line} ..."), people=people)
-    todo = "not yet ingested: trigger shard_ingest, Dry run off, or run `make demo` first"
+    instance = start(
+        schedules=schedules,
+        tell=lambda line: print(f"  {line} ..."),
+        people=people,
+        extra={"STRATA_SCHEDULES_END": last_day(WORKSPACE)},
+    )
+    todo = "not yet ingested: backfill days of 2013 of shard_ingest, or run `make demo` first"
     shards = todo if fresh else "as the last `make demo` left them"
     print(
         f"\n  Airflow   {instance.api.base}\n"
         f"  log-in    {log_in(instance.home, people)}\n"
         f"  shards    {shards}\n"
-        f"  schedules {'on' if schedules else 'off, every DAG waits for you: the data is of 2013'}"
-        f"{'' if schedules else ' (on: STRATA_SCHEDULES=on make up)'}\n"
+        f"  schedules {told_schedules(schedules=schedules, last=last_day(WORKSPACE))}\n"
         f"  settings  {CONFIG}\n"
         f"  logs      {instance.home / 'logs'}\n"
         "  stop      make down\n"
     )
     return 0
+
+
+def last_day(workspace: Path) -> str:
+    """Return the last day that has files in the demo's landing folder, as YYYY-MM-DD.
+
+    A scheduled run about a later day would take nothing in and close all days before it.
+    """
+    return max(file.stem for file in (workspace / "landing" / "flights").iterdir())
+
+
+def told_schedules(*, schedules: bool, last: str) -> str:
+    """Return what the person is told about the schedules."""
+    if not schedules:
+        return "off, every DAG waits for you (on: make up)"
+    return f"on; the data ends on {last}, so do they: Trigger → Backfill replays any days"
 
 
 def log_in(home: Path, people: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from strata_airflow import console
 from strata_airflow.console import Console, ShardLink
+from strata_airflow.ending import EndingTimetable
 from strata_airflow.report import PREFIX, ReportLink, Site
 
 _SHARDS: Final = {"name": "Shards", "href": f"{console.PREFIX.removeprefix('/')}/"}
@@ -35,4 +36,5 @@ class StrataPlugin(AirflowPlugin):
             for where in ("dag", "dag_run", "task", "task_instance")
         ),
     ]
+    timetables: list[Any] = [EndingTimetable]  # noqa: RUF012 - likewise
     operator_extra_links: list[Any] = [ReportLink(), ShardLink()]  # noqa: RUF012 - likewise

@@ -1,8 +1,9 @@
 """The schedules of the DAGs, when their runs are late, and the switch that turns them all off.
 
-`STRATA_SCHEDULES=off` in the environment of Airflow leaves every DAG to be triggered by hand:
-the demo replays 2013, and a run for yesterday must not slip in between. The variable is read when a
-DAG file is parsed, so it must be the same for all of Airflow's processes.
+`STRATA_SCHEDULES=off` in the environment of Airflow leaves every DAG to be triggered by hand.
+`STRATA_SCHEDULES_END` (a day) is for data that ends: no scheduled run is about a later day, so that
+nothing is taken in for days that can have no files. Past days stay open to a backfill. The variables
+are read when a DAG file is parsed, so they must be the same for all of Airflow's processes.
 """
 
 import os
@@ -14,6 +15,8 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 FIRST_DAY: Final = "STRATA_INGEST_SINCE"
+LAST_DAY: Final = "STRATA_SCHEDULES_END"
+DAY_KEY: Final = "%Y-%m-%dT00:00:00"
 
 
 def daily(at: str) -> Any:
@@ -24,14 +27,25 @@ def daily(at: str) -> Any:
     if os.environ.get("STRATA_SCHEDULES", "on") == "off":
         return None
     hour, minute = at.split(":")
+    cron = f"{int(minute)} {int(hour)} * * *"
+    if last := os.environ.get(LAST_DAY, ""):
+        from strata_airflow.ending import EndingTimetable
+
+        return EndingTimetable(
+            cron, timezone="UTC", run_offset=-1, key_format=DAY_KEY, last_key=day_key(last)
+        )
     # The key is the tick before: with the tick at 02:30, it is 02:30 of the day before. Cut to
     # whole days, it is the day that the run is about.
-    return CronPartitionTimetable(
-        f"{int(minute)} {int(hour)} * * *",
-        timezone="UTC",
-        run_offset=-1,
-        key_format="%Y-%m-%dT00:00:00",
-    )
+    return CronPartitionTimetable(cron, timezone="UTC", run_offset=-1, key_format=DAY_KEY)
+
+
+def day_key(day: str) -> str:
+    """Return the partition key of a day (YYYY-MM-DD). Raises: ValueError if it is none.
+
+    >>> day_key("2013-12-31")
+    '2013-12-31T00:00:00'
+    """
+    return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).strftime(DAY_KEY)
 
 
 def since() -> dict[str, Any]:

@@ -1,16 +1,27 @@
 """What the DAGs' templates turn the answers of a form into: the command line of a job."""
 
 import copy
+import warnings
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from airflow import plugins_manager
 from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
 from airflow.utils.types import DagRunType
 
 from strata_airflow.spark import StrataJobOperator, flags
+
+EXPECTED = {
+    "shard_ingest",
+    "shard_compact",
+    "stats_backfill",
+    "soft_evaluation",
+    "garbage_collection",
+}
 
 pytestmark = pytest.mark.dags
 
@@ -199,3 +210,62 @@ def test_the_switch_leaves_every_dag_to_people(project, monkeypatch):
     bag = DagBag(str(project / "dags"))
     assert len(bag.dags) >= 5
     assert {str(dag.schedule) for dag in bag.dags.values()} == {"None"}
+
+
+@pytest.fixture
+def ending(project, monkeypatch):
+    """Return the scheduled DAGs where the data ends with 2013, as Airflow's scheduler has them."""
+    monkeypatch.setenv("STRATA_SCHEDULES_END", "2013-12-31")
+    bag = DagBag(str(project / "dags"))
+    assert bag.import_errors == {}
+    dags = {
+        n: stored(dag) for n, dag in bag.dags.items() if "Ending" in type(dag.schedule).__name__
+    }
+    assert set(dags) == EXPECTED - {"shard_compact"}  # which batches wake
+    return dags
+
+
+def stored(dag):
+    """Return a DAG as the scheduler reads it from the database; the plugin knows its timetable."""
+    with warnings.catch_warnings():
+        # Airflow asks a library for the pattern of its ignore files by the library's old name.
+        warnings.filterwarnings("ignore", "GitWildMatchPattern", DeprecationWarning)
+        plugins_manager.get_timetables_plugins()
+    return DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+def test_no_run_is_scheduled_after_the_last_day(ending):
+    for name, dag in ending.items():
+        assert dag.next_dagrun_info(last_automated_run_info=None) is None, name
+
+
+def test_a_year_that_is_replayed_day_by_day_ends_with_its_last_day(project, monkeypatch):
+    monkeypatch.setenv("STRATA_SCHEDULES_END", "2013-12-31")
+    monkeypatch.setenv("STRATA_INGEST_SINCE", "2013-01-01")
+    dag = stored(DagBag(str(project / "dags" / "shard_ingest.py")).dags["shard_ingest"])
+    keys, info = [], None
+    while (info := dag.next_dagrun_info(last_automated_run_info=info)) is not None:
+        keys.append(info.partition_key)
+        assert len(keys) < 400
+    assert len(keys) == 365
+    assert (keys[0], keys[-1]) == ("2013-01-01T00:00:00", "2013-12-31T00:00:00")
+
+
+def test_the_days_of_a_replayed_year_can_be_backfilled(ending):
+    first, last = datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, 23, tzinfo=UTC)
+    for name, dag in ending.items():
+        assert dag.timetable.periodic, name
+        keys = [info.partition_key for info in dag.iter_dagrun_infos_between(first, last)]
+        assert keys == [f"2013-01-0{n}T00:00:00" for n in (1, 2, 3)], name
+        assert dag.end_date is None, name  # else a run that a person triggers today never starts
+
+
+def test_a_list_of_dags_says_when_a_schedule_ends(ending):
+    for dag in ending.values():
+        assert dag.timetable.summary.endswith("until 2013-12-31")
+
+
+def test_a_last_day_that_is_none_is_refused(project, monkeypatch):
+    monkeypatch.setenv("STRATA_SCHEDULES_END", "2013")
+    bag = DagBag(str(project / "dags" / "shard_ingest.py"))
+    assert "2013" in str(bag.import_errors)

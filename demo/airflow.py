@@ -189,7 +189,7 @@ def up() -> int:
         f"\n  Airflow   {instance.api.base}\n"
         f"  log-in    {log_in(instance.home, people)}\n"
         f"  shards    {shards}\n"
-        f"  schedules {told_schedules(schedules=schedules, last=last_day(WORKSPACE))}\n"
+        f"  schedules {about_schedules(schedules=schedules, last=last_day(WORKSPACE))}\n"
         f"  settings  {CONFIG}\n"
         f"  logs      {instance.home / 'logs'}\n"
         "  stop      make down\n"
@@ -205,8 +205,8 @@ def last_day(workspace: Path) -> str:
     return max(file.stem for file in (workspace / "landing" / "flights").iterdir())
 
 
-def told_schedules(*, schedules: bool, last: str) -> str:
-    """Return what the person is told about the schedules."""
+def about_schedules(*, schedules: bool, last: str) -> str:
+    """Return a line about the schedules, for the person who started Airflow."""
     if not schedules:
         return "off, every DAG waits for you (on: make up)"
     return f"on; the data ends on {last}, so do they: Trigger → Backfill replays any days"

@@ -1,9 +1,10 @@
 """The schedules of the DAGs, when their runs are late, and the switch that turns them all off.
 
 `STRATA_SCHEDULES=off` in the environment of Airflow leaves every DAG to be triggered by hand.
-`STRATA_SCHEDULES_END` (a day) is for data that ends: no scheduled run is about a later day, so that
-nothing is taken in for days that can have no files. Past days stay open to a backfill. The variables
-are read when a DAG file is parsed, so they must be the same for all of Airflow's processes.
+`STRATA_SCHEDULES_END` (a day) is for data that ends: no scheduled run is about a later day, so
+that nothing is taken in for days that can have no files. Past days stay open to a backfill. The
+variables are read when a DAG file is parsed, so they must be the same for all of Airflow's
+processes.
 """
 
 import os

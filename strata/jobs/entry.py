@@ -15,6 +15,7 @@ from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 from strata.history.metrics import Metrics
 from strata.history.operations import EVERY_SHARD, note
+from strata.jobs.pulse import PULSE
 from strata.model.shown import Report, visible
 from strata.store.open import open_stores, wall_clock
 
@@ -41,12 +42,14 @@ def run_job(
 
     `work` returns the document and 0, or 3 when a mismatch was found. A `StrataError` becomes
     its own exit code, one line on standard error, and a document with the key `error`. The error
-    of a shard (`each_shard`) does the same after the work on all other shards.
+    of a shard (`each_shard`) does the same after the work on all other shards. While the work
+    prints nothing, a line every few seconds says what it is at.
     """
     began_ms = wall_clock()
     failed = ""
     try:
-        document, code = work()
+        with PULSE.beating(say):
+            document, code = work()
         if not code and (one := _first_error(document)):
             document, code = {**document, "error": one}, int(one["exit_code"])
     except StrataError as error:
@@ -79,6 +82,7 @@ def say(*lines: str) -> None:
     """
     sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
     sys.stdout.flush()
+    PULSE.heard()
 
 
 def _complain(line: str) -> None:
@@ -94,7 +98,8 @@ def each_shard(
     continue. Raises: errors that do not belong to a single shard.
     """
     documents = []
-    for name in names:
+    for number, name in enumerate(every := list(names), 1):
+        PULSE.about(f"{name}, {number} of {len(every)}")
         began = time.monotonic()
         try:
             document = {**work(name)}
@@ -102,6 +107,7 @@ def each_shard(
             _complain(f"{type(error).__name__}: {error} [{name}]")
             document = {"shard": name, "error": _error_document(error)}
         documents.append({"seconds": round(time.monotonic() - began, 3), **document})
+    PULSE.about("the end of the job")
     return documents
 
 

@@ -161,6 +161,20 @@ class MetricsSettings(Declared):
 
 
 @dataclass(frozen=True, slots=True)
+class PriceSettings(Declared):
+    """What an object store asks for, to show requests and bytes as money; nothing decides by it.
+
+    The defaults are those of S3 Standard in us-east-1, as docs/explanation/scale.md cites them.
+    """
+
+    write_cents: Count = 500  # for a million PUT, COPY, POST and LIST; 0: no price is known
+    read_cents: Count = 40  # for a million GET and HEAD
+    month_cents: Count = 2300  # for a terabyte (10^12 bytes) in a month
+    currency: str = "$"  # a hundred cents
+    source: str = "S3 Standard, us-east-1, list of 2026-09-28"  # shown beside each sum
+
+
+@dataclass(frozen=True, slots=True)
 class Thresholds(Declared):
     """The evidence that a step up needs, unless the store sets other values."""
 
@@ -211,6 +225,7 @@ class Settings(Declared):
     gc: GcSettings = field(default_factory=GcSettings)
     publish: PublishSettings = field(default_factory=PublishSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    prices: PriceSettings = field(default_factory=PriceSettings)
     shards_dir: str = "config/shards"  # shard declarations, one YAML file each
     filters_dir: str = "config/filters"  # registered filters, one YAML file each
 

@@ -6,9 +6,10 @@ from strata.config.environment import require_matching_pyspark
 require_matching_pyspark()
 
 from strata.spark.datasource import where_option  # noqa: E402
+from strata.spark.progress import tasks_under_way  # noqa: E402
 from strata.spark.runner import spark_runner  # noqa: E402
 from strata.spark.session import spark_session  # noqa: E402
 from strata.spark.snapshot import snapshot  # noqa: E402
 from strata.spark.write import write  # noqa: E402
 
-__all__ = ["snapshot", "spark_runner", "spark_session", "where_option", "write"]
+__all__ = ["snapshot", "spark_runner", "spark_session", "tasks_under_way", "where_option", "write"]

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from strata.history.operation_log import BILL
+from strata.model.settings import PriceSettings
 from strata.model.spec import LAYOUTS
 from strata.state.state import Batch, State
 from strata.ui.needs import GOOD
@@ -150,9 +151,29 @@ class OperationCost:
     rows: int
     size_bytes: int
     bill: tuple[int, ...] | None  # writes and listings, reads, bytes in, bytes out
+    price: float | None  # of the requests, in `PriceSettings.currency`; None: unknown
 
 
-def costs_of(mine: pa.Table) -> list[OperationCost]:
+def requests_price(bill: tuple[int, ...] | None, prices: PriceSettings) -> float | None:
+    """Return what the requests of a bill cost; None if none was recorded or a price is unknown.
+
+    Units: of `prices.currency`. Errs: low, as `strata.store.bill`.
+    """
+    if bill is None or not prices.write_cents or not prices.read_cents:
+        return None
+    writes, reads = bill[:2]
+    return (writes * prices.write_cents + reads * prices.read_cents) / 100 / 10**6
+
+
+def month_price(stored: int, prices: PriceSettings) -> float | None:
+    """Return what it costs to keep `stored` bytes for a month; None if the price is unknown.
+
+    Units: of `prices.currency`. Errs: low, by what garbage collection has not removed yet.
+    """
+    return stored * prices.month_cents / 100 / 10**12 if prices.month_cents else None
+
+
+def costs_of(mine: pa.Table, prices: PriceSettings) -> list[OperationCost]:
     """Return what operations cost by kind, the longest first. Shape: as `operation_log.SCHEMA`."""
     good = pc.cast(pc.is_in(mine["outcome"], pa.array(GOOD)), pa.int64())
     sums = ("good", "seconds", "rows", "bytes")
@@ -160,11 +181,12 @@ def costs_of(mine: pa.Table) -> list[OperationCost]:
     counted_only = pc.ScalarAggregateOptions(min_count=1)  # null where none was counted
     aggregates += [(name, "sum", counted_only) for name in BILL]
     kinds = mine.append_column("good", good).group_by("what").aggregate(aggregates).to_pylist()
-    return sorted((_cost(kind) for kind in kinds), key=lambda one: (-one.seconds, one.what))
+    return sorted((_cost(kind, prices) for kind in kinds), key=lambda one: (-one.seconds, one.what))
 
 
-def _cost(kind: Mapping[str, Any]) -> OperationCost:
-    bill = tuple(kind[f"{name}_sum"] for name in BILL)
+def _cost(kind: Mapping[str, Any], prices: PriceSettings) -> OperationCost:
+    found = tuple(kind[f"{name}_sum"] for name in BILL)
+    bill = None if None in found else found
     return OperationCost(
         kind["what"],
         kind["what_count"],
@@ -172,5 +194,6 @@ def _cost(kind: Mapping[str, Any]) -> OperationCost:
         kind["seconds_sum"],
         kind["rows_sum"],
         kind["bytes_sum"],
-        None if None in bill else bill,
+        bill,
+        requests_price(bill, prices),
     )

@@ -21,6 +21,7 @@ from strata.audit.standing import standing
 from strata.errors import InvalidRequest, StrataError, bounded
 from strata.history import usage
 from strata.history.operation_log import OperationLog
+from strata.history.operations import EVERY_SHARD
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.model.shown import visible
@@ -80,7 +81,10 @@ def _templates() -> Environment:
     )
     env.globals |= {
         name: getattr(shown, name)
-        for name in ("counted", "several", "size", "sizes", "when", "age", "doer", "with_commas")
+        for name in (
+            *("counted", "several", "size", "sizes", "money"),
+            *("when", "age", "doer", "with_commas"),
+        )
     }
     env.globals |= {
         "css": Markup((FOLDER / "console.css").read_text("utf-8")),
@@ -289,6 +293,8 @@ class ConsolePages:
         calendar = nights.nights_of(validations, first, now)
         used = usage.by_day(self.stores, state.name, nights.SHOWN)
         sizes = growth.shard_sizes(states)
+        prices = self.settings.prices
+        on_s3 = self.settings.store.blob.startswith("s3://")
         return {
             "nights": calendar,
             "calendar": nights.calendar_svg(calendar),
@@ -299,7 +305,11 @@ class ConsolePages:
             "sizes": sizes,
             "grown": growth.growth_svg(sizes),
             "kinds": growth.KINDS,
-            "costs": growth.costs_of(mine),
+            "costs": growth.costs_of(mine, prices),
+            "shared": growth.costs_of(listing.operations.on(EVERY_SHARD), prices),
+            "prices": prices,
+            # Only a store that counts requests has these prices.
+            "month": growth.month_price(sum(sizes[-1].size_bytes), prices) if on_s3 else None,
             "since": first,
         }
 

@@ -1,5 +1,6 @@
 """Numbers, sizes and times as the pages show them."""
 
+import math
 import re
 from typing import Final
 
@@ -42,6 +43,19 @@ def size(number: int) -> str:
         return f"{number} B"
     power = min((number.bit_length() - 1) // 10, len(_UNITS))
     return f"{number / 1024**power:,.1f} {_UNITS[power - 1]}"
+
+
+def money(amount: float, currency: str) -> str:
+    """Return a sum in cents, or in two digits that say something if it is smaller.
+
+    >>> money(1234.5, "$"), money(0.00023461, "$"), money(0, "$")
+    ('1,234.50 $', '0.00023 $', '0 $')
+    """
+    if amount >= 1:
+        text = f"{amount:,.2f}"
+    else:
+        text = f"{amount:.{1 - math.floor(math.log10(amount))}f}" if amount else "0"
+    return f"{text} {currency}"
 
 
 def sizes(part: int, whole: int) -> str:

@@ -19,6 +19,7 @@ from strata.compact import compact_shard, preview
 from strata.config.settings import load_settings
 from strata.jobs.compact.sweep import sweep_all
 from strata.jobs.entry import Noted, each_shard, logged, run_job
+from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
@@ -59,9 +60,12 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
 def _compact(
     stores: Stores, settings: Settings, names: Sequence[str], *, full: bool, migrate: bool
 ) -> list[dict[str, Any]]:
-    from strata.spark import spark_runner, spark_session  # refuses a mixed PySpark
+    from strata.spark import spark_runner, spark_session, tasks_under_way  # refuses a mixed PySpark
 
-    with spark_session("strata compact", settings.spark) as spark:
+    with (
+        spark_session("strata compact", settings.spark) as spark,
+        PULSE.watching(tasks_under_way(spark)),
+    ):
 
         def compacted(name: str) -> Mapping[str, Any]:
             lease = Lease(Machine(stores), name, "compact")

@@ -24,6 +24,7 @@ from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.summary import line, summary_of, table
 from strata.jobs.entry import Noted, each_shard, run_job, say
+from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.time import parse_time
@@ -51,14 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Ingest the shards that `args` names; return the result document and the exit code."""
-    from strata.spark import spark_runner, spark_session  # refuses a mixed PySpark
+    from strata.spark import spark_runner, spark_session, tasks_under_way  # refuses a mixed PySpark
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     if args.dry_run:  # a declared shard that does not exist yet is made in memory only
         stores = replace(stores, consensus=Rehearsal(stores.consensus))
     steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
-    with spark_session("strata ingest", settings.spark) as spark:
+    with (
+        spark_session("strata ingest", settings.spark) as spark,
+        PULSE.watching(tasks_under_way(spark)),
+    ):
 
         def ingested(name: str) -> Mapping[str, Any]:
             reports, started, run = [], time.monotonic(), spark_runner(spark)

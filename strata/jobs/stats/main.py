@@ -17,6 +17,7 @@ from strata.config.settings import load_settings
 from strata.history import usage
 from strata.history.journal import is_journal
 from strata.jobs.entry import Noted, each_shard, logged, run_job, say
+from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.maintain.backfill import BackfillReport, backfill_shard
@@ -56,12 +57,15 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
-    from strata.spark import spark_session  # refuses a mixed PySpark
+    from strata.spark import spark_session, tasks_under_way  # refuses a mixed PySpark
 
     settings = load_settings(args.config, os.environ)
     stores = open_stores(settings.store)
     work = backfill if args.action == "backfill" else trim
-    with spark_session(f"strata stats {args.action}", settings.spark) as spark:
+    with (
+        spark_session(f"strata stats {args.action}", settings.spark) as spark,
+        PULSE.watching(tasks_under_way(spark)),
+    ):
 
         def done(shard: str) -> Mapping[str, Any]:
             return logged(work(spark, stores, settings, shard, args))

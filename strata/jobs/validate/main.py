@@ -23,6 +23,7 @@ from strata.config.settings import load_settings, settings_file
 from strata.errors import InvalidRequest, StrataError
 from strata.history.journal import is_journal
 from strata.jobs.entry import Noted, each_shard, run_job, say
+from strata.jobs.pulse import PULSE
 from strata.jobs.validate.outcome import document, exit_code, lines
 from strata.machine.machine import Machine
 from strata.model.extras import require
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Validate the shards that `args` names; return the result document and the exit code."""
     require("validate", "soft evaluation with its report")
-    from strata.spark import spark_session  # refuses a mixed PySpark
+    from strata.spark import spark_session, tasks_under_way  # refuses a mixed PySpark
     from strata.spark.evaluate import validate
 
     run = f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}" if args.run is None else args.run
@@ -65,7 +66,10 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
-    with spark_session("strata validate", settings.spark) as spark:
+    with (
+        spark_session("strata validate", settings.spark) as spark,
+        PULSE.watching(tasks_under_way(spark)),
+    ):
 
         def validated(name: str) -> Mapping[str, Any]:
             filters = _chosen(settings, name, args.filter)

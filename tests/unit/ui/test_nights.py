@@ -1,21 +1,25 @@
 """The page of nights, sizes and costs: it shows what was recorded, and says what was not."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from xml.etree import ElementTree
 
 import pytest
 
+from strata.history.metrics import Metrics
 from strata.history.operation_log import as_table
-from strata.history.operations import Operation, journal
+from strata.history.operations import Operation, journal, note
 from strata.machine.machine import Machine
+from strata.model.settings import PriceSettings
+from strata.store import bill
 from strata.store.open import Stores
 from strata.ui import growth, nights
 from strata.ui.pages import ConsolePages
 from strata.ui.what_if import Analyst
 from tests.support.console import DAY
-from tests.support.lived import FIRST, FLIGHTS, SETTINGS, WEATHER, Clock, lived
+from tests.support.lived import FIRST, FLIGHTS, PLANES, SETTINGS, WEATHER, Clock, lived
 
 NIGHTS = 12
 BEGIN = date(2026, 11, 3)
@@ -149,17 +153,59 @@ def test_a_batch_of_several_layouts_is_not_split(stores: Stores) -> None:
 
 
 def test_costs_add_up_and_requests_are_counted_where_they_were() -> None:
-    bill = {"s3_puts": 2, "s3_gets": 3, "s3_bytes_in": 40, "s3_bytes_out": 5}
+    asked = {"s3_puts": 2, "s3_gets": 3, "s3_bytes_in": 40, "s3_bytes_out": 5}
     some = [
-        validation(0, **bill),
-        validation(1, "failed", **bill),
+        validation(0, **asked),
+        validation(1, "failed", **asked),
         validation(2),
         replace(validation(3), what="ingest", seconds=500.0, rows=7, bytes=70),
     ]
-    ingest, validate = growth.costs_of(as_table(some))
+    ingest, validate = growth.costs_of(as_table(some), PriceSettings())
     assert (ingest.what, ingest.runs, ingest.rows, ingest.bill) == ("ingest", 1, 7, None)
+    assert ingest.price is None
     assert (validate.runs, validate.bad, validate.seconds) == (3, 1, 180.0)
     assert validate.bill == (4, 6, 80, 10)
+    assert validate.price == pytest.approx(4 * 0.005 / 1000 + 6 * 0.0004 / 1000)
+
+
+@pytest.mark.parametrize("unknown", ["write_cents", "read_cents"])
+def test_without_a_price_there_are_requests_and_no_sum(unknown: str) -> None:
+    prices = replace(PriceSettings(), **{unknown: 0})
+    asked = {"s3_puts": 2, "s3_gets": 3, "s3_bytes_in": 40, "s3_bytes_out": 5}
+    (one,) = growth.costs_of(as_table([validation(0, **asked)]), prices)
+    assert (one.bill, one.price) == ((2, 3, 40, 5), None)
+    assert growth.month_price(10**12, PriceSettings()) == 23.0
+    assert growth.month_price(10**12, replace(PriceSettings(), month_cents=0)) is None
+
+
+def priced(prices: PriceSettings, *, store: str = "s3://b/p") -> str:
+    """Return the page of a shard whose operations asked an object store."""
+    stores, clock = lived(f"priced {prices} {store}", 2, ask=False)
+    for shards in ([FLIGHTS], [FLIGHTS, PLANES]):
+        bill.charge({"put_object": 2_000, "get_object": 50_000})
+        document = {"shards": [{"shard": name, "rows": 1} for name in shards]}
+        note(stores, Metrics(SETTINGS.metrics), "compact", clock.now, document, 0)
+    # The page shows the settings' address and reads the stores that it is given.
+    settings = replace(SETTINGS, prices=prices, store=replace(SETTINGS.store, blob=store))
+    return ConsolePages(stores, settings, Analyst(stores, settings)).audits("", FLIGHTS)
+
+
+def test_requests_and_bytes_are_shown_as_money_at_the_prices_of_the_settings() -> None:
+    page = priced(replace(PriceSettings(), currency="CHF", source="our contract of May"))
+    # 2,000 writes at 5 a million, 50,000 reads at 0.40 a million: once here, once for two shards.
+    assert page.count("<strong>0.030 CHF</strong>") == 2
+    assert "Runs over several shards" in page
+    assert page.count("Prices are settings: our contract of May.") == 2
+    assert re.search(r"costs <strong>0\.0+\d+ CHF a month</strong> \(our contract of May\)", page)
+
+
+def test_no_money_is_shown_for_a_store_or_settings_without_prices() -> None:
+    page = priced(PriceSettings(), store="file:///srv/blob")
+    assert "a month</strong>" not in page
+    page = priced(PriceSettings(0, 0, 0))
+    assert "$" not in page.partition("<h2>Size</h2>")[2]
+    assert "50,000" in page
+    assert "No price of requests is set." in page
 
 
 def test_the_page_says_what_is_there_and_what_is_missing(place: tuple[Stores, Clock]) -> None:
@@ -170,7 +216,7 @@ def test_the_page_says_what_is_there_and_what_is_missing(place: tuple[Stores, Cl
     assert f"<strong>{checked} of {NIGHTS} nights</strong>" in page
     assert "2026-11-11: a mismatch, 1 run" in page
     assert "strata validate flights --filter &#34;n &gt; 24&#34;" in page
-    assert "no sum in money" in page
+    assert f"Prices are settings: {PriceSettings().source}." in page
     empty = pages.audits("", WEATHER)
     assert "No validation of the last 30 nights recorded it." in empty
     assert "No reader has used a filter lately." in empty

@@ -98,14 +98,15 @@ def lay_out(folder: Path) -> Path:
     return config
 
 
-def agree(stores: Stores) -> None:
-    """Let two people agree on gates that one night passes; the policy keeps why."""
-    ask = partial(policy.ask, to=dict.fromkeys(GATES, 1), who=Person("ann"), reason=DEMO)
+def agree(stores: Stores, people: Sequence[str] = ("ann", "bob")) -> None:
+    """Let the first two people agree on gates that one night passes; the policy keeps why."""
+    asker, approver = (Person(name) for name in people[:2])
+    ask = partial(policy.ask, to=dict.fromkeys(GATES, 1), who=asker, reason=DEMO)
     asked = policy.change(stores, ask).request
     if asked is None:
         raise Conflict("the gates of the demo were not asked for", shard=SHARD)
     seen = policy.request_id(asked)
-    agreed = partial(policy.approve, request=seen, who=Person("bob"), reason=DEMO)
+    agreed = partial(policy.approve, request=seen, who=approver, reason=DEMO)
     policy.change(stores, agreed)
 
 

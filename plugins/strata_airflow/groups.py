@@ -115,7 +115,7 @@ def add_up(done: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         f"{one['job']} {n}": {k: v for k, v in one["counts"].items() if k != "shards"}
         for n, one in enumerate(parts)
     }
-    _LOG.info("Result\n%s", results.table({"shards": shards}))
+    _LOG.info("Result of all groups\n%s", results.table({"shards": shards}))
     total = results.counts({"shards": shards})
     total["shards"] = sum(one["counts"]["shards"] for one in parts)
     dry = all(one.get("dry_run") for one in parts)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill, shorten
 from typing import Any, Final
 
 # Another try cannot help, or would hide a problem that must be seen.
@@ -19,6 +20,8 @@ FINAL_CODES: Final = {
     3: "soft evaluation found a mismatch",
 }
 LOST_CODE: Final = 4
+WIDTH: Final = 120  # of a line in Airflow's log, before it has to be scrolled
+CELL: Final = 80  # of a text in a table; the result file has it whole
 # Fenced is not final: the try took too long and lost its handle; the next try gets a new one.
 FINAL_KINDS: Final = frozenset({"InvalidRequest", "Corrupt"})
 
@@ -79,15 +82,42 @@ BEGINNING_S: Final = -62_135_596_800  # the year 1, in seconds: no update is ear
 NOT_COUNTS: Final = frozenset({"seqno", "lower", "upper", "since", "as_of", "audit_percent"})
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """Return the result as one table for a log: a line for each shard, a column for each count."""
+def headline(job: str, result: Mapping[str, Any], *, dry: bool) -> str:
+    """Return what a job did, in one line that fits a log.
+
+    >>> headline("ingest", {"shards": [{"shard": "a", "rows": 3915, "late": 0}]}, dry=True)
+    'ingest, dry run: 1 shard; rows 3,915'
+    """
     shards = shard_results(result)
-    names = list(dict.fromkeys(n for shard in shards.values() for n, _ in numbers(shard)))
+    failed = sum(1 for one in shards.values() if one.get("error"))
+    found = [f"{len(shards):,} shard{'' if len(shards) == 1 else 's'}"]
+    found += [f"{failed:,} of them failed"] if failed else []
+    said = f"{job}{', dry run' if dry else ''}: {', '.join(found)}"
+    done = [f"{n} {v:,}" for n, v in counts(result).items() if v and n != "shards"]
+    return shorten("; ".join(filter(None, (said, ", ".join(done)))), WIDTH, placeholder=" ...")
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Return the result as a table for a log: a line for each shard, a column for each count.
+
+    Counts that are zero in every shard are named below it. A table wider than the log is cut into
+    several.
+
+    >>> print(table({"shards": [{"shard": "a", "rows": 3, "late": 0}, {"shard": "b", "rows": 4}]}))
+    shard  rows
+    a         3
+    b         4
+    zero: late
+    """
+    shards = shard_results(result)
+    every = dict.fromkeys(n for shard in shards.values() for n, _ in numbers(shard))
+    names = [n for n in every if any(dict(numbers(one)).get(n) for one in shards.values())]
     rows = [["shard", *names]]
     for shard, values in shards.items():
         present = dict(numbers(values))
         rows.append([shard, *(f"{present[n]:,}" if n in present else "-" for n in names)])
-    return _aligned(rows)
+    zero = ", ".join(n for n in every if n not in names)
+    return _aligned(rows) + (f"\n{fill(f'zero: {zero}', WIDTH)}" if zero else "")
 
 
 def details(result: Mapping[str, Any]) -> str:
@@ -113,7 +143,7 @@ def _cell(value: Any, column: str) -> str:
         return _moment(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return " ".join(str(value).split())
+    return shorten(str(value), CELL, placeholder=" ...") or str(value)[:CELL]
 
 
 def _moment(ms: int) -> str:
@@ -132,6 +162,19 @@ def _moment(ms: int) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> str:
+    """Return rows as aligned columns, in blocks that fit the log; each begins with the first."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    blocks, wide = [[0]], widths[0]
+    for column, width in enumerate(widths[1:], 1):
+        if wide + 2 + width > WIDTH and len(blocks[-1]) > 1:
+            blocks.append([0])
+            wide = widths[0]
+        blocks[-1].append(column)
+        wide += 2 + width
+    return "\n".join(_block([[row[n] for n in block] for row in rows]) for block in blocks)
+
+
+def _block(rows: list[list[str]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(

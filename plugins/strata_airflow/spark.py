@@ -154,6 +154,8 @@ class StrataJobOperator(SparkSubmitOperator):
             "--result",
             str(file),
         ]
+        words = " ".join([*self.command, *flags(self.arguments)])
+        self.log.info("%s %s", self.job, words or "of every shard")
         try:
             super().execute(context)
         except AirflowException as error:
@@ -163,15 +165,23 @@ class StrataJobOperator(SparkSubmitOperator):
             self._close_output()
         result = results.read_result(file)
         self._keep_report(result)
-        self.log.info("Result\n%s\n%s", results.table(result), results.details(result))
+        dry = not DRY.isdisjoint(self.application_args)
+        self._say(result, dry=dry)
         self._remark(context, result)
         counts = results.counts(result)
-        dry = not DRY.isdisjoint(self.application_args)
         if dry:
             tell_nobody(context["ti"])
         else:
             tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file), "dry_run": dry}
+
+    def _say(self, result: Mapping[str, Any], *, dry: bool) -> None:
+        """Log what happened: in one line, then in tables, then where to look."""
+        first = results.headline(self.job, result, dry=dry)
+        rest = filter(None, (results.table(result), results.details(result)))
+        self.log.info("Result of %s\n%s", first, "\n".join(rest))
+        for link in self.report_links:
+            self.log.info("Report: %s", link)
 
     def _hand_over(self, access: StoreAccess, extra: Mapping[str, Any]) -> None:
         """Give a store's addresses to the driver, in its environment: they may hold a password."""
@@ -247,10 +257,10 @@ class StrataJobOperator(SparkSubmitOperator):
         code = getattr(process, "returncode", None)
         result = results.read_result(file)
         self._keep_report(result)
-        if result:
-            self.log.info("Result\n%s", results.table(result))
         verdict = results.judge(code if code is not None else 1, result)
-        self.log.error("%s\nResult file: %s", verdict.reason, file)
+        self.log.error(verdict.reason)
+        if result:
+            self._say(result, dry=not DRY.isdisjoint(self.application_args))
         if verdict.final:
             return AirflowFailException(verdict.reason)
         return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")

@@ -213,3 +213,61 @@ def test_a_result_of_an_earlier_try_is_not_taken_for_this_one(context, connectio
     stale.write_text('{"shards": {"old": {"rows": 1}}}')
     submit("sys.exit(0)")
     assert job().execute(context)["counts"] == {"shards": 0}
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Return the texts that the operator logs, in order."""
+    texts = []
+
+    def tell(text, *args):
+        texts.append(text % args if args else text)
+
+    log = SimpleNamespace(info=tell, warning=tell, error=tell)
+    monkeypatch.setattr(spark.StrataJobOperator, "log", log)
+    return texts
+
+
+# As wide as the results of validate and of ingest were before they were cut.
+WIDE = {
+    "shards": [
+        {
+            "shard": f"flights_of_{n}",
+            "lower": 1_357_000_000_000,
+            **{f"counted_number_{m}": n * m * 1_000_000 for m in range(24)},
+            "filters": [{"name": "christmas", "sql": "a > 'b' and " * 40, "parts": 7 + n}] * 2,
+            **{"untouched": 0, "late": 0},
+        }
+        for n in (1, 2)
+    ]
+}
+
+
+def test_a_log_says_first_what_happened_and_fits_120_columns(context, connection, submit, said):
+    submit(WRITE.format(document=WIDE, code=0))
+    task = job()
+    task.execute(context)
+    assert said.index("compact --full") == 1  # behind a warning of Airflow's, outside of a worker
+    (result,) = (text for text in said[1:] if text.startswith("Result of"))
+    first, *lines = result.splitlines()
+    assert first.startswith("Result of compact: 2 shards; counted_number_1 3,000,000, ")
+    assert max(len(line) for line in result.splitlines()) <= 120 + len("Result of ")
+    assert max(len(line) for line in lines) <= 120
+    for number in range(1, 24):  # nothing is lost where a table is cut
+        assert sum(f"counted_number_{number} " in f"{line} " for line in lines) >= 1, number
+    assert f"{2 * 23 * 1_000_000:,}" in result
+    assert any(
+        line.startswith("zero: counted_number_0, ") and "untouched" in line for line in lines
+    )
+
+
+def test_a_failed_task_says_why_before_its_tables(context, connection, submit, said):
+    document = {"shards": [{"shard": "a", "error": {"kind": "Corrupt", "message": "m"}}]}
+    submit(
+        WRITE.format(document={**document, "error": {"kind": "Corrupt", "message": "m"}}, code=1)
+    )
+    with pytest.raises(AirflowFailException, match="Corrupt: m"):
+        job().execute(context)
+    at = said.index("Corrupt: m")
+    assert said[at + 1].startswith("Result of compact: 1 shard, 1 of them failed")
+    assert not any(str(Path(os.environ["STRATA_RESULTS"])) in text for text in said)

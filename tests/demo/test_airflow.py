@@ -7,6 +7,10 @@ import pytest
 
 from demo import airflow
 from demo.places import write_config
+from strata.config.settings import load_settings
+from strata.model.settings import Thresholds
+from strata.rollout.policy import policy_of
+from strata.store.open import open_stores
 
 
 @pytest.fixture
@@ -72,3 +76,27 @@ def test_people_are_told_how_to_log_in(tmp_path):
     assert (ann, bob) == ("ann", "bob")
     assert len({first, second}) == 2
     assert (tmp_path / airflow.PASSWORDS).stat().st_mode & 0o077 == 0
+
+
+def test_two_people_have_gates_that_one_night_passes(tmp_path):
+    config = write_config(tmp_path / "demo")
+    settings = load_settings(str(config), {})
+
+    def gates():
+        return policy_of(open_stores(settings.store), settings.rollout).gates
+
+    assert "thousands" in airflow.gates_of_a_demo(config, ["ann"])
+    assert gates() == Thresholds()
+    assert "cy asked, dan agreed" in airflow.gates_of_a_demo(config, ["cy", "dan:user"])
+    assert (gates().audit_parts, gates().on_days) == (1, 1)
+    assert "agreed before" in airflow.gates_of_a_demo(config, ["cy", "dan:user"])
+
+
+def test_the_schedules_end_with_the_last_day_that_has_files(tmp_path):
+    folder = tmp_path / "landing" / "flights"
+    folder.mkdir(parents=True)
+    for day in ("2013-12-31", "2013-02-01"):
+        (folder / f"{day}.csv").touch()
+    assert airflow.last_day(tmp_path) == "2013-12-31"
+    assert "2013-12-31" in airflow.about_schedules(schedules=True, last="2013-12-31")
+    assert airflow.about_schedules(schedules=False, last="2013-12-31").startswith("off")

@@ -162,7 +162,8 @@ def _report(
     except StrataError as error:  # a failed page must not lose the alerts
         report = WrittenReport(index_of(folder), False, (f"the report is not complete: {error}",))
         say(report.failed[0])
-    say(f"report: {report.index} {report.url}".rstrip())
+    if not console:  # who called from Airflow knows the report's address there
+        say(f"report: {report.index} {report.url}".rstrip())
     return document(reports, report)
 
 

@@ -31,6 +31,7 @@ from strata_airflow.hooks import StoreAccess, StrataHook
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import PYTHONPATH, config_file, job_file, results_dir
 from strata_airflow.report import ReportLink, address
+from strata_airflow.silence import Silence
 
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
@@ -121,6 +122,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.strata_conn_id = strata_conn_id
         self.report = ""  # the index of the report that the job wrote, if it wrote one
         self.report_url = ""  # likewise on S3
+        self._silence: Silence | None = None
 
     @property
     def report_links(self) -> tuple[str, ...]:
@@ -156,8 +158,10 @@ class StrataJobOperator(SparkSubmitOperator):
         ]
         words = " ".join([*self.command, *flags(self.arguments)])
         self.log.info("%s %s", self.job, words or "of every shard")
+        self._silence = Silence()
         try:
-            super().execute(context)
+            with self._silence.broken(self.log.info):
+                super().execute(context)
         except AirflowException as error:
             # Without the hook's own error, whose trace repeats the whole log below the reason.
             raise self._failure(file, error) from None
@@ -174,6 +178,14 @@ class StrataJobOperator(SparkSubmitOperator):
         else:
             tell(context["outlet_events"], self.outlets or [], counts, self.partitions)
         return {"job": self.job, "counts": counts, "result": str(file), "dry_run": dry}
+
+    def _get_hook(self) -> Any:
+        """Return the provider's hook, and listen to what its program prints."""
+        hook = super()._get_hook()
+        if self._silence is not None:
+            heard, read = self._silence.heard, hook._process_spark_submit_log
+            hook._process_spark_submit_log = lambda lines: read(heard(lines))
+        return hook
 
     def _say(self, result: Mapping[str, Any], *, dry: bool) -> None:
         """Log what happened: in one line, then in tables, then where to look."""

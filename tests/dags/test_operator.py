@@ -11,7 +11,7 @@ from airflow.sdk import RetryAction
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from strata_airflow import report, spark
+from strata_airflow import report, silence, spark
 from strata_airflow.assets import BATCHES
 from strata_airflow.notify import message_of
 from strata_airflow.setup import connection_variable
@@ -271,3 +271,19 @@ def test_a_failed_task_says_why_before_its_tables(context, connection, submit, s
     at = said.index("Corrupt: m")
     assert said[at + 1].startswith("Result of compact: 1 shard, 1 of them failed")
     assert not any(str(Path(os.environ["STRATA_RESULTS"])) in text for text in said)
+
+
+def test_a_program_that_prints_nothing_is_told_of(context, connection, submit, said, monkeypatch):
+    monkeypatch.setattr(silence, "EVERY_SECONDS", 0.4)
+    body = (
+        "import time\ntime.sleep(1.6)\nfor n in range(8): print(n, flush=True); time.sleep(0.2)\n"
+    )
+    submit(body + WRITE.format(document={"shards": []}, code=0))
+    job().execute(context)
+    quiet = [at for at, text in enumerate(said) if text.startswith("spark-submit has printed")]
+    talk = [at for at, text in enumerate(said) if text == "compact --full"]
+    assert len(quiet) >= 2
+    assert min(quiet) > talk[0]
+    seconds = [int(said[at].split()[-2]) for at in quiet]
+    assert seconds == sorted(seconds)
+    assert len(quiet) <= 6  # none while it prints

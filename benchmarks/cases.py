@@ -2,7 +2,7 @@
 
 Each part has a set of 32 texts, and no bounds that help. Printed are the seconds of CPU of a
 decision, and the parts that are kept: no text of any set satisfies the filters, so those that are
-kept are beyond the cases that one decision judges (`strata.decide.cases.CASES_MAX`). The last
+kept are beyond the values that one decision judges (`strata.decide.by_value.LISTED_MAX`). The last
 filter is answered by bounds, for comparison.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.decide.cases import CASES_MAX
+from strata.decide.by_value import LISTED_MAX
 from strata.decide.decision import decide
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
@@ -69,7 +69,7 @@ def main() -> None:
     """Print a line for each number of parts and each filter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", type=int, nargs="*", default=[10_000, 30_000, 100_000])
-    print(f"sets of {VALUES}; at most {CASES_MAX:,} cases a decision")
+    print(f"sets of {VALUES}; at most {LISTED_MAX:,} values a decision")
     for parts in parser.parse_args().parts:
         stats = statistics(parts)
         for sql, expr in FILTERS.items():

@@ -1,6 +1,6 @@
 """Find sets and bloom filters that lack values which rows have, and wrong shapes and pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
 
 
 def _pair_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> Iterator[Lie]:
-    """Yield what is wrong of pairs; the left column stands for both."""
+    """Yield what is wrong of pairs, once for each of the two columns: a verdict trusts neither."""
     for name in recorded.schema.names:
         pair, claim = pair_named(relation, name), recorded.column(name)[0].as_py()
         if pair is None or claim is None or claim["form"] != pair.form:
@@ -48,11 +48,13 @@ def _pair_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relation) -> 
         sides = (pair.left, pair.right)
         label = " ~ ".join(label_of(one.name, one.column.id, relation) for one in sides)
         facts = pair_facts(rows, pair)
-        if facts is None:
-            yield Lie(pair.left.column.id, label, "pair", claim["form"], "that nothing is known")
-            continue
-        for wrong in pair_contradictions(claim, facts):
-            yield Lie(pair.left.column.id, label, *wrong)
+        wrongs: Iterable[tuple[str, object, object]] = [
+            ("pair", claim["form"], "that nothing is known")
+        ]
+        if facts is not None:
+            wrongs = pair_contradictions(claim, facts)
+        for wrong in wrongs:
+            yield from (Lie(column_id, label, *wrong) for column_id in sorted(pair.ids))
 
 
 def _lies(

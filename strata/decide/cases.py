@@ -142,7 +142,7 @@ class CaseSpecs:
         self.owner = np.arange(len(parts))  # the number of a case's part among `parts`
         self.chosen: list[Ints] = []  # a place's value in each case, -1: none of them
         self.num_rows = len(parts)
-        others = [self._other(place, parts) for place in places]
+        others = [other_cases(specs, place, parts) for place in places]
         for place, other in zip(places, others, strict=True):
             part = parts[self.owner]
             many = place.counts[part] + other[self.owner]
@@ -154,13 +154,6 @@ class CaseSpecs:
             self.owner = self.owner[case]
         self._rows = parts[self.owner]
         self.num_rows = len(self.owner)
-
-    def _other(self, place: CasePlace, parts: Ints) -> Ints:
-        """Return 1 where a row may hold none of the values at a place, otherwise 0."""
-        nothing = np.full(len(parts), -1)
-        spec = CaseView(self.specs, parts, {place.name: (place, nothing)}).of_place(place.name)
-        some = either(spec.null, occupied(spec.values))
-        return np.broadcast_to(some, len(parts)).astype(np.int64)
 
     def at(self, rows: Rows) -> "CaseView":
         """Return the environment of some cases."""
@@ -272,6 +265,14 @@ def _numbers(place: CasePlace, value: Ints, there: Flags, old: Numbers, kind: Sp
     else:
         low = np.frombuffer(data, "<f8" if kind.family == "float" else "<i8")
     return Numbers(low, low, negated(there), nan)
+
+
+def other_cases(specs: PartSpecs, place: CasePlace, parts: Ints) -> Ints:
+    """Return 1 where a row may hold none of the values at a place, otherwise 0."""
+    nothing = np.full(len(parts), -1)
+    spec = CaseView(specs, parts, {place.name: (place, nothing)}).of_place(place.name)
+    some = either(spec.null, occupied(spec.values))
+    return np.broadcast_to(some, len(parts)).astype(np.int64)
 
 
 def case_groups(places: Sequence[CasePlace], parts: Ints) -> Iterator[Ints]:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.decide.cases import CaseSpecs, case_groups, case_places, places_with_cases
+from strata.decide.by_value import conjuncts_of, never_true
+from strata.decide.cases import CasePlace, CaseSpecs, case_groups, case_places, places_with_cases
 from strata.decide.differences import PairInterpreter
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, shaped_places, statistics_of
@@ -108,10 +109,26 @@ def _decide_cases(
     if not (true | fail).any():
         return
     places = places_with_cases(specs, expr)
+    for place in places:
+        _decide_by_value(judge, specs, place, verdict)
     for some in (*((one,) for one in places), *combinations(places, 2)):
         parts = np.flatnonzero(np.logical_and.reduce([true | fail, *(p.known for p in some)]))
         for group in case_groups(some, parts):
             _decide_group(judge, CaseSpecs(specs, some, group), group, verdict)
+
+
+def _decide_by_value(
+    judge: _Judge, specs: PartSpecs, place: CasePlace, verdict: tuple[Flags, Flags, Proof]
+) -> None:
+    """Narrow the verdict by the conjuncts that read one place only (`strata.decide.by_value`)."""
+    true, _, proof = verdict
+    for number, conjunct in conjuncts_of(judge.conjuncts, place.name):
+        parts = np.flatnonzero(true & place.known)
+        if not len(parts):
+            return
+        out = parts[never_true(conjunct, judge.interpreter, specs, place, parts)]
+        true[out] = False
+        proof[out] = np.where(proof[out] == NO_PROOF, number, proof[out])
 
 
 def _decide_group(

@@ -169,3 +169,27 @@ def test_a_function_of_one_text_is_decided_exactly(
         keep = decide(Filter(expr, "", 0, 0), stats, RELATION).keep
 
         assert keep.tolist() == [needs(expr, part, 0) for part in parts]
+
+
+NUMBER = next(column for column in COLUMNS if column.type == "long")
+
+
+@MANY
+@given(text=texts(), name=COMPARED, limit=SMALL, data=st.data())
+def test_a_value_that_parts_share_is_judged_in_each_where_it_is_not_alone(
+    text: Expr, name: str, limit: int, data: st.DataObject
+) -> None:
+    """A conjunct of two columns is no function of a value that several parts hold."""
+    below = Call("less_than", (NUMBER, Literal(limit, "long")), "boolean")
+    either = Call("or", (below, Call(name, (text, data.draw(CONSTANTS)), "boolean")), "boolean")
+    # Texts far apart, so that bounds keep the parts
+    shared = ["", "\U0010ffff", *data.draw(st.lists(values("string"), max_size=2))]
+    parts = [
+        [{TEXT.id: one, NUMBER.id: data.draw(SMALL)} for one in shared]
+        for _ in range(data.draw(st.integers(2, 3)))
+    ]
+    keep = decide(Filter(either, "", 0, 0), statistics(parts, [True] * len(parts)), RELATION).keep
+
+    assert [
+        part for part, k in zip(parts, keep, strict=True) if not k and needs(either, part, 0)
+    ] == []

@@ -135,6 +135,11 @@ class StrataJobOperator(SparkSubmitOperator):
         first, *others = self.shards.split() or [self.job]
         return f"{first} and {len(others)} more" if others else first
 
+    @property
+    def _dry(self) -> bool:
+        """Return whether the job was asked to change nothing."""
+        return not DRY.isdisjoint(self.application_args or ())
+
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Submit the job, wait, and return a compact result.
 
@@ -169,7 +174,7 @@ class StrataJobOperator(SparkSubmitOperator):
             self._close_output()
         result = results.read_result(file)
         self._keep_report(result)
-        dry = not DRY.isdisjoint(self.application_args)
+        dry = self._dry
         self._say(result, dry=dry)
         self._remark(context, result)
         counts = results.counts(result)
@@ -181,7 +186,7 @@ class StrataJobOperator(SparkSubmitOperator):
 
     def _get_hook(self) -> Any:
         """Return the provider's hook, and listen to what its program prints."""
-        hook = super()._get_hook()
+        hook: Any = super()._get_hook()
         if self._silence is not None:
             heard, read = self._silence.heard, hook._process_spark_submit_log
             hook._process_spark_submit_log = lambda lines: read(heard(lines))
@@ -272,7 +277,7 @@ class StrataJobOperator(SparkSubmitOperator):
         verdict = results.judge(code if code is not None else 1, result)
         self.log.error(verdict.reason)
         if result:
-            self._say(result, dry=not DRY.isdisjoint(self.application_args))
+            self._say(result, dry=self._dry)
         if verdict.final:
             return AirflowFailException(verdict.reason)
         return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")

@@ -175,7 +175,7 @@ class StrataJobOperator(SparkSubmitOperator):
         result = results.read_result(file)
         self._keep_report(result)
         dry = self._dry
-        self._say(result, dry=dry)
+        self._say(result, details=True)
         self._remark(context, result)
         counts = results.counts(result)
         if dry:
@@ -192,11 +192,11 @@ class StrataJobOperator(SparkSubmitOperator):
             hook._process_spark_submit_log = lambda lines: read(heard(lines))
         return hook
 
-    def _say(self, result: Mapping[str, Any], *, dry: bool) -> None:
+    def _say(self, result: Mapping[str, Any], *, details: bool) -> None:
         """Log what happened: in one line, then in tables, then where to look."""
-        first = results.headline(self.job, result, dry=dry)
-        rest = filter(None, (results.table(result), results.details(result)))
-        self.log.info("Result of %s\n%s", first, "\n".join(rest))
+        first = results.headline(self.job, result, dry=self._dry)
+        rest = filter(None, (results.table(result), results.details(result) if details else ""))
+        self.log.info("Result of %s\n%s", first, "\n\n".join(rest))
         for link in self.report_links:
             self.log.info("Report: %s", link)
 
@@ -277,7 +277,7 @@ class StrataJobOperator(SparkSubmitOperator):
         verdict = results.judge(code if code is not None else 1, result)
         self.log.error(verdict.reason)
         if result:
-            self._say(result, dry=self._dry)
+            self._say(result, details=False)
         if verdict.final:
             return AirflowFailException(verdict.reason)
         return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")

@@ -10,7 +10,7 @@ from airflow.timetables.base import DagRunInfo
 from airflow.timetables.trigger import CronPartitionTimetable
 
 
-class EndingTimetable(CronPartitionTimetable):  # type: ignore[misc]  # Airflow's has no types
+class EndingTimetable(CronPartitionTimetable):
     """Runs like `CronPartitionTimetable`; none is scheduled whose key is after `last_key`."""
 
     def __init__(self, cron: str, *, last_key: str, **kwargs: Any) -> None:
@@ -31,7 +31,7 @@ class EndingTimetable(CronPartitionTimetable):  # type: ignore[misc]  # Airflow'
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Self:
         """Return the timetable that `serialize` described."""
-        base = CronPartitionTimetable.deserialize(data)
+        base: Any = CronPartitionTimetable.deserialize(data)
         return cls(
             data["expression"],
             timezone=base._timezone,

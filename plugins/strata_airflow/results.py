@@ -135,7 +135,7 @@ def details(result: Mapping[str, Any]) -> str:
                 columns = list(items[0])
                 rows = [[_cell(item.get(name), name) for name in columns] for item in items]
                 tables.append(f"{shard}: {name}\n{_aligned([columns, *rows])}")
-    return "\n".join(tables)
+    return "\n\n".join(tables)
 
 
 def _cell(value: Any, column: str) -> str:

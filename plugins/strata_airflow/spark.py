@@ -135,6 +135,11 @@ class StrataJobOperator(SparkSubmitOperator):
         first, *others = self.shards.split() or [self.job]
         return f"{first} and {len(others)} more" if others else first
 
+    @property
+    def _dry(self) -> bool:
+        """Return whether the job was asked to change nothing."""
+        return not DRY.isdisjoint(self.application_args or ())
+
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Submit the job, wait, and return a compact result.
 
@@ -169,8 +174,8 @@ class StrataJobOperator(SparkSubmitOperator):
             self._close_output()
         result = results.read_result(file)
         self._keep_report(result)
-        dry = not DRY.isdisjoint(self.application_args)
-        self._say(result, dry=dry)
+        dry = self._dry
+        self._say(result, details=True)
         self._remark(context, result)
         counts = results.counts(result)
         if dry:
@@ -181,17 +186,17 @@ class StrataJobOperator(SparkSubmitOperator):
 
     def _get_hook(self) -> Any:
         """Return the provider's hook, and listen to what its program prints."""
-        hook = super()._get_hook()
+        hook: Any = super()._get_hook()
         if self._silence is not None:
             heard, read = self._silence.heard, hook._process_spark_submit_log
             hook._process_spark_submit_log = lambda lines: read(heard(lines))
         return hook
 
-    def _say(self, result: Mapping[str, Any], *, dry: bool) -> None:
+    def _say(self, result: Mapping[str, Any], *, details: bool) -> None:
         """Log what happened: in one line, then in tables, then where to look."""
-        first = results.headline(self.job, result, dry=dry)
-        rest = filter(None, (results.table(result), results.details(result)))
-        self.log.info("Result of %s\n%s", first, "\n".join(rest))
+        first = results.headline(self.job, result, dry=self._dry)
+        rest = filter(None, (results.table(result), results.details(result) if details else ""))
+        self.log.info("Result of %s\n%s", first, "\n\n".join(rest))
         for link in self.report_links:
             self.log.info("Report: %s", link)
 
@@ -272,7 +277,7 @@ class StrataJobOperator(SparkSubmitOperator):
         verdict = results.judge(code if code is not None else 1, result)
         self.log.error(verdict.reason)
         if result:
-            self._say(result, dry=not DRY.isdisjoint(self.application_args))
+            self._say(result, details=False)
         if verdict.final:
             return AirflowFailException(verdict.reason)
         return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")

@@ -8,11 +8,13 @@ docs/reference/metrics.md lists their names. Neither may make its operation fail
 
 import getpass
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.decide.plan import plan_read
 from strata.errors import StrataError, bounded
@@ -88,11 +90,17 @@ def note(  # noqa: PLR0913  these are the fields of one row
 
 
 def recent(stores: Stores, shard: str, limit: int) -> list[Operation]:
-    """Return the last operations on a shard, newest first.
+    """Return the last operations on a shard, newest first, and of those on all shards.
 
-    Cost: reads the journal.
+    Cost: reads the journal, a batch at a time, and keeps `limit` of its rows.
     """
-    return [one for one in journal(stores) if one.shard in (shard, EVERY_SHARD)][:limit]
+    wanted, order = pa.array([shard, EVERY_SHARD]), [("at_ms", "descending"), ("what", "ascending")]
+    found: pa.Table | None = None
+    for rows in _batches(stores):
+        mine = pa.table(rows).filter(pc.is_in(rows["shard"], wanted))
+        both = mine if found is None else pa.concat_tables([found, mine])
+        found = both.take(pc.sort_indices(both, order)[:limit])  # stable, as `journal` sorts
+    return [] if found is None else _made_of(found.to_pylist())
 
 
 def journal(stores: Stores) -> list[Operation]:
@@ -100,13 +108,19 @@ def journal(stores: Stores) -> list[Operation]:
 
     Cost: reads the journal.
     """
-    if SHARD not in Machine(stores).names():
-        return []
-    state = Machine(stores).load(SHARD)
-    rows = [
-        row for batch in scan(stores, state, plan_read(stores, state)) for row in batch.to_pylist()
-    ]
+    rows = [row for batch in _batches(stores) for row in batch.to_pylist()]
     rows.sort(key=lambda row: (-row["at_ms"], row["what"]))
+    return _made_of(rows)
+
+
+def _batches(stores: Stores) -> Iterator[pa.RecordBatch]:
+    machine = Machine(stores)
+    if SHARD in machine.names():
+        state = machine.load(SHARD)
+        yield from scan(stores, state, plan_read(stores, state))
+
+
+def _made_of(rows: Iterable[Mapping[str, Any]]) -> list[Operation]:
     names = list(Operation.__dataclass_fields__)
     return [Operation(**{name: row[name] for name in names}) for row in rows]
 

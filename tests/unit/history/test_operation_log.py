@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strata.compact import compact_shard
 from strata.history import operations
@@ -130,3 +132,19 @@ def test_other_stores_have_another_journal(stores: Stores) -> None:
     add(others, range(3))
     for one in (stores, others, stores):
         check(one, log)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=5), st.integers(0, 12))
+def test_the_last_operations_are_those_of_the_whole_journal(
+    batches: list[list[int]], limit: int
+) -> None:
+    """The slow twin sorts all of the journal and cuts it; equal times come up often."""
+    stores = memory_stores()
+    for number, times in enumerate(batches):
+        rows = [asdict(replace(made(n), at_ms=at)) for n, at in enumerate(times)]
+        rows += [asdict(replace(made(9), at_ms=at, shard=EVERY_SHARD)) for at in times[:1]]
+        append_rows(stores, operations.spec(), rows, f"{number}")
+    whole = operations.journal(stores)
+    for shard in SHARDS:
+        mine = [one for one in whole if one.shard in (shard, EVERY_SHARD)]
+        assert operations.recent(stores, shard, limit) == mine[:limit]

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from strata.config.settings import load_settings
+from strata.decide.descent import resolve_as_of
 from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
@@ -27,14 +28,23 @@ from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSettings
 from strata.model.time import MIN_TIME, format_time
+from strata.plain.conditions import Condition
 from strata.plain.parse import plain_filter
+from strata.plain.weaker import weaker
 from strata.read.changes import Stretch, listen
 from strata.read.count import Counted, count_rows
+from strata.read.dataset import Rows, ShardDataset
 from strata.read.filtered import filtered_scan
-from strata.read.scan import DEFAULTS, scan_schema
+from strata.read.frame import lazy_frame
+from strata.read.scan import DEFAULTS, scan, scan_schema
+from strata.state.described import describe, summarise
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
-from strata.state.state import Batch, State
+from strata.state.state import State
 from strata.store.open import Stores, open_stores
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
 
 __all__ = [
     "AddColumn",
@@ -135,6 +145,63 @@ class Shard:
         `pyarrow.ArrowInvalid`, with the text of the error.
         """
         return pa.RecordBatchReader.from_batches(*self._planned(as_of, where, columns, consolidate))
+
+    def dataset(self, *, as_of: int | None = None, consolidate: bool = False) -> ShardDataset:
+        """Return the snapshot at `as_of` as a dataset of PyArrow, to be scanned again and again.
+
+        `dataset().to_table(filter=pc.field("dep_delay") > 600, columns=["carrier"])` fetches the
+        parts and columns that it needs, as the shard's mode allows. The rows are those of the
+        newest state at this call, which stays stored for `[read] hold_ms`.
+        Raises: InvalidRequest; see `strata.read.dataset`.
+        """
+        return ShardDataset(*self._engine_rows(as_of, consolidate))
+
+    def polars(self, *, as_of: int | None = None, consolidate: bool = False) -> "pl.LazyFrame":
+        """Return the snapshot at `as_of` as a lazy frame of Polars; otherwise as `dataset`.
+
+        Filters and chosen columns of a query reach the planning of parts. Errors of other
+        conditions on rows of skipped parts do not come up.
+        """
+        return lazy_frame(*self._engine_rows(as_of, consolidate))
+
+    def duckdb(
+        self,
+        connection: "duckdb.DuckDBPyConnection",
+        *,
+        as_of: int | None = None,
+        consolidate: bool = False,
+    ) -> "duckdb.DuckDBPyRelation":
+        """Return the snapshot at `as_of` as a relation of DuckDB; otherwise as `dataset`.
+
+        Filters that DuckDB hands to Arrow's datasets reach the planning of parts, and chosen
+        columns do.
+        """
+        return connection.from_arrow(self.dataset(as_of=as_of, consolidate=consolidate))
+
+    def _engine_rows(self, as_of: int | None, consolidate: bool) -> tuple[pa.Schema, Rows]:
+        """Return what engines read that filter the rows themselves: all scans see one state."""
+        state = held_state(self.stores, self.name, self.settings)
+        at = resolve_as_of(state, as_of)
+
+        def rows(
+            condition: Condition | None, columns: Sequence[str] | None
+        ) -> Iterator[pa.RecordBatch]:
+            filter = None if condition is None else weaker(state.relation, condition)
+            plan = plan_read(self.stores, state, as_of=at, filter=filter)
+            record(self.stores, state, plan, filter, self.usage, self.metrics)
+            known = {column.name for column in state.relation.columns}
+            found = scan(
+                self.stores,
+                state,
+                plan,
+                columns=None if columns is None else [c for c in columns if c in known],
+                consolidate=consolidate,
+                settings=self.settings,
+            )
+            counted = emitted(found, self.metrics, self.name)
+            return kept_while(self.stores, state, self.settings, "scan", counted)
+
+        return scan_schema(state.relation), rows
 
     def _planned(
         self,
@@ -278,78 +345,6 @@ def _settings(address: str | os.PathLike[str] | None) -> Settings:
             cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
         )
     return Settings(store=StoreSettings(blob=f"file://{blob}", consensus=f"sqlite:///{states}"))
-
-
-def describe(state: State) -> dict[str, Any]:
-    """Return the document of `strata inspect`.
-
-    Units: times in milliseconds since 1970, sizes in bytes.
-    """
-    names = {column.id: column.name for column in state.relation.columns}
-    formats: dict[str, int] = {}
-    for batch in state.batches:
-        for layout, parts in batch.layouts:
-            formats[layout] = formats.get(layout, 0) + parts
-    return {
-        "shard": state.name,
-        "since": state.since,
-        "upper": state.upper,
-        "seqno": state.seqno,
-        "batches": [_batch(batch, names) for batch in state.batches],
-        "parts": sum(batch.parts for batch in state.batches),
-        "bytes": sum(batch.size_bytes for batch in state.batches),
-        "updates": sum(batch.updates for batch in state.batches),
-        "formats": formats,
-        "holds": [
-            {"name": h.name, "since": h.since, "state": h.seqno, "expires_ms": h.expires_ms}
-            for h in state.holds
-        ],
-        "stats": {
-            "parts_with": sum(batch.stats_parts for batch in state.batches),
-            "bytes": sum(batch.stats_bytes for batch in state.batches),
-        },
-        "rollout": {
-            "mode": state.rollout.mode,
-            "audit_percent": state.rollout.audit_percent,
-            "reason": state.rollout.reason,
-            "quarantine": list(state.rollout.quarantine),
-        },
-    }
-
-
-def _batch(batch: Batch, names: dict[int, str]) -> dict[str, Any]:
-    return {
-        "lower": batch.lower,
-        "upper": batch.upper,
-        "since": batch.since,
-        "updates": batch.updates,
-        "bytes": batch.size_bytes,
-        "runs": [
-            {
-                "parts": run.parts,
-                "updates": run.updates,
-                "order": [names.get(i, f"#{i}") for i in run.order],
-            }
-            for run in batch.runs
-        ],
-    }
-
-
-def summarise(state: State) -> dict[str, Any]:
-    """Return the shard in one line."""
-    batches = state.batches
-    return {
-        "shard": state.name,
-        "since": state.since,
-        "upper": state.upper,
-        "seqno": state.seqno,
-        "batches": len(batches),
-        "runs": sum(len(batch.runs) for batch in batches),
-        "parts": sum(batch.parts for batch in batches),
-        "updates": sum(batch.updates for batch in batches),
-        "bytes": sum(batch.size_bytes for batch in batches),
-        "mode": state.rollout.mode,
-    }
 
 
 def _entry(state: State) -> dict[str, Any]:

@@ -93,7 +93,11 @@ class Page:
         if renderer != "ExpectationSuitePageRenderer":
             _only_failed(main)
         for section in said["sections"]:
-            _section(SubElement(main, "section"), section["content_blocks"])
+            blocks = section["content_blocks"]
+            if not suite:  # the library's own title of the index, below ours
+                blocks = [one for one in blocks if one["content_block_type"] != "header"]
+            if blocks:
+                _section(SubElement(main, "section"), blocks)
         if renderer == "ValidationResultsPageRenderer":
             _failures_first(main)
         for shard in main.iter("h3"):

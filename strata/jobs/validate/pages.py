@@ -11,7 +11,7 @@ anything into a page unnoticed.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -92,8 +92,8 @@ class Page:
                 _to_console(SubElement(main, "p"), self._console, suite)
         if renderer != "ExpectationSuitePageRenderer":
             _only_failed(main)
-        for section in said["sections"]:
-            _section(SubElement(main, "section"), section["content_blocks"])
+        for blocks in _sections(said["sections"], of_index=not suite):
+            _section(SubElement(main, "section"), blocks)
         if renderer == "ValidationResultsPageRenderer":
             _failures_first(main)
         for shard in main.iter("h3"):
@@ -169,6 +169,16 @@ def _failures_first(main: Element) -> None:
             section = SubElement(main, "section", {"class": state} if state == "passed" else {})
             say(SubElement(section, "h2"), name)
             section.extend(checks[state])
+
+
+def _sections(sections: Sequence[Any], *, of_index: bool) -> Iterator[list[Any]]:
+    """Yield the blocks of each section; of an index without the library's title, below ours."""
+    for section in sections:
+        some = section["content_blocks"]
+        if of_index:
+            some = [one for one in some if one["content_block_type"] != "header"]
+        if some:
+            yield some
 
 
 def _only_failed(main: Element) -> None:

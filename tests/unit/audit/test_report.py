@@ -94,6 +94,7 @@ def test_a_page_of_a_result_that_is_no_longer_kept_stays_where_alerts_point_to(
         if run == old:
             page.write_text(f"<html><script src='static/x.js'></script><p>{LIE.replay}</p></html>")
     assert new in report.index.read_text()
+    assert "Data Docs |" not in report.index.read_text()  # our own title stands above
     assert old not in report.index.read_text()
     assert LIE.replay in page.read_text()
     assert "<script" not in page.read_text()

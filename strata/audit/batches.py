@@ -120,7 +120,7 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
         rows=one.parts, accepted=0, size_bytes=0, layout="manifest",
         stats_version=0, code_version=__version__, stratum="format × manifest",
         column=one.findings[0].what if one.findings else "",
-        bound="; ".join(f.statement for f in one.findings),
+        bound="; ".join(dict.fromkeys(f.statement for f in one.findings)),
         replay=f"strata validate {state.name}", suspects=" ".join(blamed),
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ class Lie:
         return f"{self.column}.{self.field} recorded {self.recorded}, the rows have {self.found}"
 
 
-_LOWS: Final = ("low", "num_low", "str_low", "shortest")
+_LOWS: Final = ("low", "num_low", "str_low", "shortest", "paths")
 _HIGHS: Final = ("high", "num_high", "str_high", "longest")
 _EXACT: Final = (
     ("low", "low_exact"),

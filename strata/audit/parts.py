@@ -100,7 +100,7 @@ def _verdict(task: PartTask, checked: Checked, outcome: str, error: str) -> Verd
         code_version=__version__,
         stratum=f"format × {task.ref.layout}",
         column=findings[0].what if findings else "",
-        bound="; ".join(finding.statement for finding in findings),
+        bound="; ".join(dict.fromkeys(finding.statement for finding in findings)),
         error=error,
         replay=f"strata validate {task.shard} --part {task.ref.key}",
         suspects=" ".join(suspects),

@@ -210,7 +210,7 @@ def _verdict(  # noqa: PLR0913 - what is known of one part
             read,
             outcome="mismatch",
             column=lies[0].column,
-            bound="; ".join(map(str, lies)),
+            bound="; ".join(dict.fromkeys(map(str, lies))),
             suspects=" ".join(words),
         )
     if skipped.groups and (bound := _misplaced(stores, state, skipped)):

@@ -210,7 +210,14 @@ def show(
     short = short_names([item["part"] for item in found])
     flat = [{**item, **item["statistics"], "part": short[item["part"]]} for item in found]
     names = ("part", "rows", "column", "nulls", "low", "high", "present", "num_low", "num_high")
-    known = [one.to_json() for one in coverage(_by_part(found), state.relation)]
+    covered = list(coverage(_by_part(found), state.relation))
+    for one in covered:
+        if one.left_out and one.widest is not None:
+            remark(
+                f"{one.column}: {one.left_out:,} of {one.widest[0]:,} paths of a part have no "
+                f"statistics; name those that filters need in stats.keep of {shard}"
+            )
+    known = [one.to_json() for one in covered]
     document = {
         "shard": shard,
         "statistics": found,

@@ -5,7 +5,7 @@ bound was shortened; a path that holds both numbers and texts fails a cast for a
 other cases the ranges really overlap.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -22,7 +22,7 @@ from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.stats import STATS_VERSION
 from strata.stats.protected import keep_pattern
-from strata.stats.wire import parse_name
+from strata.stats.wire import column_name, parse_name
 
 _EXACT: Final[Mapping[str, tuple[str, ...]]] = {  # flags of exactness, by the kind of JSON
     "": ("low_exact", "high_exact"),
@@ -104,6 +104,8 @@ class Known:
     version_known: bool  # that version is known to the caller
     quarantine: Collection[str]
     shard: str
+    # How many paths of a JSON column have statistics in the part; None: nobody looks
+    paths_kept: Callable[[int], int] | None = None
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -122,6 +124,15 @@ class Known:
         # Values may lie outside Python's calendar; only their presence matters.
         flags = {n: v.as_py() for n, v in value.items() if n in _FLAGS}
         return {n: v.is_valid for n, v in value.items()} | flags
+
+    def paths(self, column_id: int) -> int | None:
+        """Return how many paths a JSON column has in the part; None if the part does not say."""
+        name = column_name(column_id)
+        if name not in self.names:
+            return None
+        value = self.stats.column(name)[self.row]
+        counted = value.is_valid and value.type.get_field_index("paths") >= 0
+        return value["paths"].as_py() if counted else None
 
     def kinds(self, name: str) -> list[str]:
         """Return the kinds of JSON that occur at a path."""
@@ -156,6 +167,28 @@ def cause_of(stopped: Stopped, known: Known) -> tuple[Cause, str]:
     if own is not None:
         causes.append(own)
     return min(causes, key=lambda pair: pair[0].rank, default=(Cause.OVERLAP, ""))
+
+
+def left_out(expr: Expr, known: Known) -> str:
+    """Return how many paths have no statistics, of the JSON columns whose paths lack some.
+
+    Empty where the part does not say how many paths it has, as parts of earlier versions.
+    """
+    said: dict[str, None] = {}
+    for leaf in ranged_leaves(expr):
+        own = max(statistics_of(leaf), key=len, default="")
+        place = parse_name(own)
+        if place is None or not place[1] or known.fields(own) is not None:
+            continue
+        column, paths = known.relation.by_id.get(place[0]), known.paths(place[0])
+        if column is None or paths is None or known.paths_kept is None:
+            continue
+        kept = known.paths_kept(place[0])
+        said[
+            f"; of {paths:,} paths of {column.name}, {kept:,} have statistics "
+            f"and {max(0, paths - kept):,} are left out"
+        ] = None
+    return "".join(said)
 
 
 def _of_opened(opened: str, expr: Expr, known: Known) -> tuple[Cause, str]:

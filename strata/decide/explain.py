@@ -6,6 +6,7 @@ The reasons come from the same evaluation (`strata.decide.reasons`).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from strata.model.shown import json_of
 from strata.model.time import MIN_TIME
 from strata.parts.unions import batch_stats
 from strata.state.state import State
+from strata.stats.wire import parse_name
 from strata.store.open import Stores
 
 # Parts whose reason is worked out unless every part is requested; takes seconds
@@ -246,6 +248,7 @@ class _Explaining:
             versions=piece.table["stats_version"].to_pylist(),
             quarantine=self._question.quarantine,
             shard=self._state.name,
+            paths_kept=_PathCounts(piece).of,
         )
 
     def _of_blooms(self, piece: Piece, stats: pa.Table, rows: Sequence[int]) -> dict[int, Reason]:
@@ -278,6 +281,32 @@ class _Explaining:
             question.filter, stats, question.relation, [0], quarantine=question.quarantine
         )
         return reason
+
+
+class _PathCounts:
+    """How many paths of JSON columns have statistics in the parts of a piece.
+
+    Cost: decodes all statistics of the piece when it is first asked.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._counts: dict[int, Ints] = {}
+
+    def of(self, row: int, column_id: int) -> int:
+        """Return the number of paths below the root of a column, in a part of the piece."""
+        if column_id not in self._counts:
+            counts = np.zeros(self._whole.num_rows, np.int64)
+            for name in self._whole.column_names:
+                parsed = parse_name(name)
+                if parsed is not None and parsed[0] == column_id and parsed[1]:
+                    counts += np.asarray(self._whole[name].is_valid())
+            self._counts[column_id] = counts
+        return int(self._counts[column_id][self._piece.rows[row]])
+
+    @cached_property
+    def _whole(self) -> pa.Table:
+        return self._piece.stored.read()
 
 
 def _inside(parts: Sequence[Explained]) -> list[dict[str, Any]]:

@@ -5,14 +5,15 @@ part names the sub-expression that stopped the proof, why (`strata.decide.causes
 help.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from strata.decide.cases import case_places
-from strata.decide.causes import Cause, Known, Stopped, cause_of, ranged_leaves
+from strata.decide.causes import Cause, Known, Stopped, cause_of, left_out, ranged_leaves
 from strata.decide.decision import decide, split_conjuncts
 from strata.decide.differences import PairInterpreter
 from strata.decide.specs import PartSpecs
@@ -78,11 +79,13 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     versions: Sequence[int | None] | None = None,
     quarantine: Collection[str] = (),
     shard: str = "SHARD",
+    paths_kept: Callable[[int, int], int] | None = None,
 ) -> list[Reason]:
     """Return why each of the parts `rows` is kept or skipped.
 
     `versions`: the statistics version of each row of `stats`, None for a part without any; they
     distinguish what was never collected from what was trimmed. `shard` is for commands in the help.
+    `paths_kept`: how many paths have statistics, by one of `rows` and a JSON column.
     Cost: milliseconds a part; `decide` is for many.
     """
     specs = PartSpecs(stats, relation, quarantine)
@@ -93,7 +96,8 @@ def reasons(  # noqa: PLR0913 - what is known of the parts, and of whom to speak
     for row in rows:
         judged = judge_part(conjuncts, interpreter, specs.at(slice(row, row + 1)))
         version = None if versions is None else versions[row]
-        known = Known(stats, relation, row, version, versions is not None, quarantine, shard)
+        kept = None if paths_kept is None else partial(paths_kept, row)
+        known = Known(stats, relation, row, version, versions is not None, quarantine, shard, kept)
         if judged.keep and not verdict.keep[row]:
             conjunct = conjuncts[max(int(verdict.proof[row]), 0)]
             found.append(_without_case(conjunct, filter, relation))
@@ -171,6 +175,7 @@ def _failing(
         help = f"write `{render(first)}` first: it is never true here, so nothing behind it runs"
     because = f": {opened}" if opened else _ranges(node, trace)
     text = f"kept: {render(node)} may fail{because}"
+    text += left_out(node, known) if cause is Cause.TRIMMED else ""
     return Reason(keep=True, cause=cause, expression=render(node), text=text, help=help)
 
 
@@ -198,6 +203,7 @@ def _possible(
     judged = [(cause_of(Stopped(c, trace, None, fails=False), known), c) for c in conjuncts]
     (cause, help), chosen = min(judged, key=lambda pair: pair[0][0].rank)
     text = f"kept: {render(chosen)} may be true{_ranges(chosen, trace)}"
+    text += left_out(chosen, known) if cause is Cause.TRIMMED else ""
     return Reason(keep=True, cause=cause, expression=render(chosen), text=text, help=help)
 
 

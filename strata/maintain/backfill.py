@@ -6,6 +6,7 @@ to do, and results for parts merged away meanwhile are dropped and counted. The 
 recorded, so that a dry run can estimate the time of the next one.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import escape
@@ -44,23 +45,26 @@ from strata.maintain.exchange import (
     live,
     manifest_of,
 )
+from strata.maintain.worth import PARTS, newest_statistics
 from strata.model.runner import Runner, serial
 from strata.model.schema import Relation
 from strata.model.shown import json_of
 from strata.model.spec import StatsSpec
 from strata.state.state import Batch, State
-from strata.stats import STATS_VERSION, trim
+from strata.stats import STATS_VERSION, concat, trim
 from strata.stats.members import Sought
 from strata.stats.pairs import SoughtPair, fits_later
 from strata.stats.trim import fit_pairs
 from strata.stats.wire import (
-    COUNTED,
+    DOCUMENTS,
     OF_VALUES,
+    ROWS,
     bloom_name,
     column_name,
     scalar_type,
     set_name,
 )
+from strata.stats.worth import same_everywhere, weighed
 from strata.store import keys
 from strata.store.open import Stores
 
@@ -280,6 +284,8 @@ class _Work:
     log: Log
     writer: str | None  # the lease under which it is committed
     ids: tuple[int, ...] = field(init=False)
+    # Of parts that were read of late, untrimmed: what differs between them is worth more
+    seen: deque[pa.RecordBatch] = field(default_factory=lambda: deque(maxlen=PARTS))
 
     def __post_init__(self) -> None:
         self.ids = self.selection.ids(self.state.relation)
@@ -288,8 +294,9 @@ class _Work:
         self, plans: Sequence[BatchPlan], runner: Runner, commit_bytes: int, report: BackfillReport
     ) -> BackfillReport:
         """Read all planned parts, committing chunk by chunk; return the report."""
+        same = self._same() if plans else frozenset()
         tasks = [
-            self._task(part, asked)
+            self._task(part, asked, same)
             for plan in plans
             for part, asked in zip(plan.parts, plan.asked, strict=True)
         ]
@@ -308,7 +315,13 @@ class _Work:
                     )
         return report
 
-    def _task(self, part: PartRef, asked: Lacking) -> CollectTask:
+    def _same(self) -> frozenset[str]:
+        """Return the JSON paths whose ranges hardly differ between parts."""
+        if not any(encoding(c.type).stats == "json" for c in self.state.relation.columns):
+            return frozenset()
+        return same_everywhere(newest_statistics(self.stores, self.state))
+
+    def _task(self, part: PartRef, asked: Lacking, same: frozenset[str]) -> CollectTask:
         state = self.state
         # Statistics of two versions do not mix: old ones are collected anew, for all columns.
         whole = not self.ids or part.stats_version not in (None, PARTIAL, STATS_VERSION)
@@ -327,6 +340,8 @@ class _Work:
             not asked.bounds,
             keys.part_prefix(state.name, state.generation),
             state.spec.stats.keep,
+            frozenset(name for name, weight in self.usefulness.items() if weight),
+            same,
         )
 
     def _commit(self, batch: Batch, found: Mapping[str, Collected]) -> Exchanged | None:
@@ -335,16 +350,28 @@ class _Work:
         if not good:
             now = live(Machine(self.stores).load(self.state.name), batch)
             return None if now is None else Exchanged(now, 0, 0)
+        self.seen.extend(good.values())
+        rows = [one.column(ROWS)[0].as_py() for one in self.seen]
+        weights = weighed(self.usefulness, concat([*self.seen], rows))
         return exchange(
             self.stores,
             self.state.name,
             batch,
             good,
-            lambda key, old: self._fresh(good[key], old, members_only=found[key].members_only),
+            lambda key, old: self._fresh(
+                good[key], old, weights, members_only=found[key].members_only
+            ),
             writer=self.writer,
         )
 
-    def _fresh(self, found: pa.RecordBatch, old: KnownStatistics, *, members_only: bool) -> Fresh:
+    def _fresh(
+        self,
+        found: pa.RecordBatch,
+        old: KnownStatistics,
+        weights: Mapping[str, float],
+        *,
+        members_only: bool,
+    ) -> Fresh:
         """Return the new statistics, trimmed; columns that were not collected keep theirs."""
         relation, spec = self.state.relation, _spec(self.state, self.ids)
         if members_only:
@@ -358,9 +385,8 @@ class _Work:
         found = _answered(found, relation, self.ids)
         stays = not whole and old.stats is not None and old.version in (PARTIAL, STATS_VERSION)
         both = with_columns(old.stats, found, frozenset(self.ids if stays else relation.by_id))
-        asked = {name: 2.0 for name in both.schema.names if id_of(name) in self.ids}
-        weights = {**self.usefulness, **asked}
-        trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, weights)
+        asked = {n: 2.0 + weights.get(n, 0) for n in both.schema.names if id_of(n) in self.ids}
+        trimmed, _ = trim(both, relation, spec.budget_bytes, spec.keep, {**weights, **asked})
         return Fresh(trimmed, version)
 
 
@@ -421,7 +447,7 @@ def _answered(found: pa.RecordBatch, relation: Relation, ids: Sequence[int]) -> 
     columns = dict(zip(found.schema.names, found.columns, strict=True))
     for column_id in ids:
         column = relation.by_id[column_id].type
-        kind = COUNTED if encoding(column).stats == "json" else scalar_type(column)
+        kind = DOCUMENTS if encoding(column).stats == "json" else scalar_type(column)
         columns.setdefault(column_name(column_id), pa.array([{}], kind))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

@@ -41,6 +41,8 @@ class CollectTask:
     members_only: bool = False  # the part has its other statistics
     prefix: str = ""  # of new parts' keys: bloom filters lie beside them
     keep: tuple[str, ...] = ()  # patterns of paths that come first
+    used: frozenset[str] = frozenset()  # statistics of paths that come next
+    same: frozenset[str] = frozenset()  # and of those that come last
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ def collect_part(task: CollectTask) -> Collected:
     shapes, pairs = Shapes(source.relation), PairGathering(task.pairs)
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
-            pieces.append(collect(batch, source.relation, task.keep))
+            pieces.append(
+                collect(batch, source.relation, task.keep, used=task.used, same=task.same)
+            )
             counts.append(batch.num_rows)
             members.add(batch)
             shapes.add(batch)

@@ -1,5 +1,6 @@
 """What is known of each column over many parts: how much there is, and what is left out."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +20,19 @@ class Coverage:
     places: set[str] = field(default_factory=set)  # that some part knows: the column, or inside it
     known: int = 0  # places, summed over parts
     cut: int = 0  # parts in which a map has keys without statistics
+    # Of the part with the most paths of JSON without statistics: all its paths, and how many have
+    # some. None: no part says how many there are
+    widest: tuple[int, int] | None = None
     values: dict[str, set[str]] = field(default_factory=dict)  # places with sets and so on
+
+    @property
+    def left_out(self) -> int | None:
+        """Return how many paths of one part have no statistics, at most; None if nobody counted."""
+        return None if self.widest is None else max(0, self.widest[0] - self.widest[1])
+
+    def widen(self, counts: tuple[int, int]) -> None:
+        """Take the paths of another part: all, and how many of them have statistics."""
+        self.widest = max(self.widest or counts, counts, key=lambda pair: pair[0] - pair[1])
 
     def to_json(self) -> dict[str, Any]:
         """See `Report`."""
@@ -29,8 +42,27 @@ class Coverage:
             "places": len(self.places),
             "places_a_part": round(self.known / self.parts, 1) if self.parts else 0,
             "parts_with_keys_left_out": self.cut,
+            "paths": None if self.widest is None else self.widest[0],
+            "paths_left_out": self.left_out,
             **{kind: len(self.values.get(kind, ())) for kind in _KINDS.values()},
         }
+
+
+def paths_of(part: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
+    """Return of each JSON column how many paths a part has, and how many have statistics.
+
+    Columns for which the part does not say how many there are (as parts of earlier versions) are
+    left out. Shape: as of `coverage`.
+    """
+    having = Counter(
+        parsed[0] for name in part if (parsed := parse_name(name)) is not None and parsed[1]
+    )
+    counted = {}
+    for name, fields in part.items():
+        parsed = parse_name(name)
+        if parsed is not None and parsed[1] is None and fields.get("paths") is not None:
+            counted[parsed[0]] = (fields["paths"], having[parsed[0]])
+    return counted
 
 
 def coverage(parts: Iterable[Mapping[str, Any]], relation: Relation) -> Iterator[Coverage]:
@@ -41,6 +73,7 @@ def coverage(parts: Iterable[Mapping[str, Any]], relation: Relation) -> Iterator
     found = {column.id: Coverage(column.name) for column in relation.columns}
     for part in parts:
         known: dict[int, list[str]] = {}
+        paths = paths_of(part)
         cut = set()
         for name, fields in part.items():
             for side in parse_pair(name) or ():
@@ -58,6 +91,8 @@ def coverage(parts: Iterable[Mapping[str, Any]], relation: Relation) -> Iterator
             known.setdefault(parsed[0], []).append(place)
             if fields.get("maps") and fields.get("complete") is False:
                 cut.add(parsed[0])
+        for column_id in paths.keys() & found.keys():
+            found[column_id].widen(paths[column_id])
         for column_id, places in known.items():
             one = found[column_id]
             one.parts, one.known, one.cut = (

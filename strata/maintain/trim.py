@@ -35,10 +35,12 @@ from strata.maintain.trim_tasks import (
     survey_batch,
     trim_rows,
 )
+from strata.maintain.worth import newest_statistics
 from strata.model.runner import Runner, serial
 from strata.model.settings import UsageSettings
 from strata.model.spec import StatsSpec
 from strata.state.state import State
+from strata.stats.worth import weighed
 from strata.store.open import Stores
 
 FILTERS_MAX: Final = 64  # the most used filters; each is decided twice for every part
@@ -76,6 +78,8 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     surveys = job.survey(runner)
     weights = column_weights(used, filters, surveys)
     above = any(survey.rows for survey in surveys)
+    if above:
+        weights = weighed(weights, newest_statistics(stores, state))
     with held(lease, needed=above and not dry_run) as job.writer:
         report = job.trim(runner, surveys, weights, dry_run=dry_run)
     if not dry_run:

@@ -16,7 +16,7 @@ from strata.format.columns import child
 from strata.format.values.migrate import default_array
 from strata.model.schema import Column, Relation
 from strata.stats.collect import collect
-from strata.stats.wire import PREFIX, ROWS, column_name, parse_name
+from strata.stats.wire import DOCUMENTS, PREFIX, ROWS, column_name, parse_name
 
 # Fields that are counts: all whole numbers except lengths and integral bounds.
 COUNTS: Final = frozenset({
@@ -59,6 +59,10 @@ def _filled(
         where = pa.array(np.arange(len(rows)), mask=~missing)
         return stats.append_column(name, filled.take(where))
     there = pa.concat_arrays(stats.column(index).chunks)
+    # Of a version that counted no paths
+    if filled.type == DOCUMENTS and there.type.num_fields == 1:
+        fields = [there.field("nulls"), pa.nulls(len(there), pa.int64())]
+        there = pa.StructArray.from_arrays(fields, fields=list(DOCUMENTS), mask=there.is_null())
     if there.type != filled.type:  # collected later, in an older type
         return stats
     missing = missing & np.asarray(there.is_null())

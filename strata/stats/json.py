@@ -3,11 +3,13 @@
 Some text is not JSON, or parsers disagree about it (a key twice in a map, nesting or numbers beyond
 the limits of Spark's parser). One such row makes the whole column unknown, since nobody can know
 what a filter would see in it. Two limits bound the size: 8 keys in a path, 256 paths,
-those of the keep list first, then those in most rows. Where a limit
-cuts, the map above is not `complete`, so nothing is known about its other keys.
+those of the keep list first, then those that filters use, then those in most rows, and behind them
+those that are known to be the same in every part (`strata.stats.worth`). Where a limit
+cuts, the map above is not `complete`, so nothing is known about its other keys. How many paths
+there are is recorded with the column, so that a reader can say how many are left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,28 +17,33 @@ import pyarrow.compute as pc
 from strata.stats.flat import Values, struct_row
 from strata.stats.json_bounds import Fields
 from strata.stats.union import union_columns
-from strata.stats.wire import COUNTED, JSON_PATH, ROWS, Path, column_name, path_name
+from strata.stats.wire import DOCUMENTS, JSON_PATH, ROWS, Path, column_name, path_name
 
 
 def collect_json(
-    values: Values, column_id: int, first: Callable[[Path], bool] | None = None
+    values: Values,
+    column_id: int,
+    first: Sequence[Callable[[Path], bool]] = (),
+    last: Collection[Path] = frozenset(),
 ) -> dict[str, pa.Array]:
     """Return the statistics columns of one JSON column of any number of rows.
 
     Shape: `s.{id}` and `s.{id}$...`, one row each; only `s.{id}`, null, if some row cannot be read.
-    The root comes first, then the paths by depth and key. `first`: the paths that have statistics
-    before all others, if not all fit.
+    The root comes first, then the paths by depth and key. `first`: the classes of paths that have
+    statistics before all others, if not all fit; `last`: those that come last.
     """
     from strata.stats.json_scan import Scanner  # loads the compiler
 
-    name, scanner = column_name(column_id), Scanner(first=first)
+    name, scanner = column_name(column_id), Scanner(first=first, last=last)
     try:
         for texts in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
             scanner.add(pc.drop_null(texts))
         parts = scanner.finish()
     except ValueError:
-        return {name: pa.nulls(1, COUNTED)}
-    columns = {name: struct_row(COUNTED, {"nulls": int(values.null_count)})}
+        return {name: pa.nulls(1, DOCUMENTS)}
+    columns = {
+        name: struct_row(DOCUMENTS, {"nulls": int(values.null_count), "paths": scanner.paths})
+    }
     return columns | _unite([_columns(part, column_id) for part in parts])
 
 

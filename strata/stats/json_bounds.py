@@ -1,6 +1,7 @@
 """Turn the values of JSON paths into bounds, and choose the paths to keep."""
 
 import math
+from collections.abc import Collection
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -13,10 +14,13 @@ Fields = dict[str, Any]  # the fields of `wire.JSON_PATH`; missing ones are null
 N = TypeVar("N", int, float)
 
 
-def widest(counts: dict[str, int], room: int) -> list[str]:
-    """Return the sorted keys that get statistics: those in the most rows if not all fit."""
+def widest(counts: dict[str, int], room: int, last: Collection[str] = ()) -> list[str]:
+    """Return the sorted keys that get statistics: those in the most rows if not all fit.
+
+    `last`: keys that come behind all others.
+    """
     if len(counts) > room:
-        return sorted(sorted(counts, key=lambda key: (-counts[key], key))[:room])
+        return sorted(sorted(counts, key=lambda key: (key in last, -counts[key], key))[:room])
     return sorted(counts)
 
 

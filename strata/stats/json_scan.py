@@ -5,7 +5,7 @@ read here one by one.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,14 +28,21 @@ MAX_NODES: Final = 1 << 17  # at this size the tree becomes statistics, and a ne
 class Scanner:
     """Reads array after array of one column."""
 
-    def __init__(self, max_nodes: int = MAX_NODES, first: Chosen | None = None) -> None:
+    def __init__(
+        self,
+        max_nodes: int = MAX_NODES,
+        first: Sequence[Chosen] = (),
+        last: Collection[Path] = frozenset(),
+    ) -> None:
         """Begin with an empty tree. `max_nodes` bounds the memory: a node takes half a kilobyte.
 
-        `first`: the paths that come first where not all fit.
+        `first`: the paths that come first where not all fit, in classes, the most wanted one in
+        front. `last`: those that come behind the others of their map.
         """
         self._max_nodes = max_nodes
-        self._first = first
+        self._first, self._last = first, last
         self._done: list[dict[Path, Fields]] = []
+        self.paths: int | None = None  # different ones; None before `finish`, and of several trees
         self._begin()
 
     def _begin(self) -> None:
@@ -96,6 +103,7 @@ class Scanner:
         nodes = self._nodes()
         present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
         children = self._children(nodes)
+        self.paths = None if self._done else sum(map(len, children.values()))
         result: dict[Path, Fields] = {}
         queue: deque[tuple[Path, int]] = deque([((), 0)])
         first = self._first_paths(children)
@@ -105,7 +113,7 @@ class Scanner:
             below = children[place]
             kept = {key for key in below if (*path, key) in first}
             others = {key: present[child] for key, child in below.items() if key not in kept}
-            more = widest(others, room)
+            more = widest(others, room, {key for key in others if (*path, key) in self._last})
             room -= len(more)
             keys = sorted([*kept, *more])
             result[path] = self._fields(place)
@@ -116,17 +124,19 @@ class Scanner:
 
     def _first_paths(self, children: Mapping[int, Mapping[str, int]]) -> frozenset[Path]:
         """Return the paths that come first, and those above them; none where all paths fit."""
-        if self._first is None or sum(map(len, children.values())) < MAX_PATHS:
+        if sum(map(len, children.values())) < MAX_PATHS:
             return frozenset()
-        found: dict[Path, None] = {}
-        queue: deque[tuple[Path, int]] = deque([((), 0)])
-        while queue:
-            path, place = queue.popleft()
-            if path and self._first(path):
-                whole = [path[:length] for length in range(1, len(path) + 1)]
-                if len(found | dict.fromkeys(whole)) < MAX_PATHS:
-                    found |= dict.fromkeys(whole)
-            queue.extend(((*path, key), child) for key, child in sorted(children[place].items()))
+        found: set[Path] = set()
+        for chosen in self._first:
+            queue: deque[tuple[Path, int]] = deque([((), 0)])
+            while queue:
+                path, place = queue.popleft()
+                if path and chosen(path):
+                    whole = {path[:length] for length in range(1, len(path) + 1)}
+                    if len(found | whole) < MAX_PATHS:
+                        found |= whole
+                below = sorted(children[place].items())
+                queue.extend(((*path, key), child) for key, child in below)
         return frozenset(found)
 
     def _nodes(self) -> Ints:

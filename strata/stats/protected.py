@@ -21,7 +21,7 @@ from strata.stats.nested import places
 from strata.stats.size import LENGTH_BITS
 from strata.stats.trim_plan import ancestors
 from strata.stats.wire import (
-    COUNTED,
+    DOCUMENTS,
     JSON_PATH,
     Path,
     column_name,
@@ -102,7 +102,7 @@ def most_bytes(relation: Relation, keep: Sequence[str]) -> int:
     costs: dict[str, int] = {}
     for column in relation.columns:
         if encoding(column.type).stats == "json":
-            costs[column_name(column.id)] = _most_bits(COUNTED)
+            costs[column_name(column.id)] = _most_bits(DOCUMENTS)
             paths = {(), *_named_paths(column.name, keep)}
             costs |= {path_name(column.id, path): _most_bits(JSON_PATH) for path in paths}
             continue

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from strata.stats.flat import struct_row
 from strata.stats.union import union_columns
-from strata.stats.wire import JSON_PATH, PREFIX, ROWS
+from strata.stats.wire import DOCUMENTS, JSON_PATH, PREFIX, ROWS
 
 
 def concat(rows: Sequence[pa.RecordBatch | None], row_counts: Sequence[int]) -> pa.Table:
@@ -81,6 +81,8 @@ def _widen(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 def _widens(old: pa.StructType, new: pa.StructType) -> bool:
     if old.get_field_index("present") >= 0:  # a JSON path of a version with other counts
         return {f.name: f.type for f in old}.items() <= {f.name: f.type for f in JSON_PATH}.items()
+    if DOCUMENTS in (old, new):  # the other of a version that did not count paths
+        return min(old.num_fields, new.num_fields) == 1 and [old[0], new[0]] == [DOCUMENTS[0]] * 2
     if min(old.get_field_index("low"), new.get_field_index("low")) < 0:
         return False
     return keeps_bounds(old.field("low").type, new.field("low").type)

@@ -90,6 +90,9 @@ def _union_flat(column: pa.StructArray, rows: Numbers) -> pa.StructArray:
     values = _counts(column, "count") if "count" in names else rows
     nans = _counts(column, "nans") if "nans" in names else np.zeros_like(rows)
     valued = values != _counts(column, "nulls") + nans
+    if "paths" in names:  # no row has more than their union
+        most = pc.struct_field(column, "paths")
+        fields["paths"] = None if most.null_count else pc.max(most).as_py()
     if "low" in names:
         fields |= _union_bounds(column, valued, ("low", "high", "low_exact", "high_exact"))
     if "shortest" in names:

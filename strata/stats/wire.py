@@ -127,7 +127,9 @@ PAIR: Final = pa.struct(
 )
 
 JSON_PATH: Final = pa.struct(list(_JSON_FIELDS))
-COUNTED: Final = pa.struct([("nulls", pa.int64())])  # JSON columns, and structs around others
+# Of a JSON column. `paths`: how many different paths the texts have, of up to 8 keys, the root not
+# counted. Each piece of a part counts its own, so that a part may have more, never fewer.
+DOCUMENTS: Final = pa.struct([("nulls", pa.int64()), ("paths", pa.int64())])
 LENGTHS: Final = ("shortest", "longest")  # of the lists or maps that are not null; exact
 
 

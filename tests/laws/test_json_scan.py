@@ -19,7 +19,7 @@ from strata.stats.json_bounds import MAX_PATHS
 from strata.stats.json_scan import Scanner
 from strata.stats.wire import Path
 from tests.support.facts import NUMBERS, TEXTS, canonical
-from tests.twins.json_fold import fold_texts
+from tests.twins.json_fold import all_paths, fold_texts, parse
 
 KEYS = ["a", "b", "c", "", "last_at", "it's", "é", "n.m", 'q"', "b\\", "\n", "\x00", "𝄞", "a" * 50]
 SPELT = [  # numbers as nobody would write them, at the borders of what is exact
@@ -167,10 +167,13 @@ WAYS = st.lists(st.sampled_from("abcdxyz"), min_size=1, max_size=3).map(tuple)
 @given(
     wide=st.integers(200, 330),
     ways=st.lists(WAYS, max_size=40),
-    wanted=st.sets(st.sampled_from("abcdxyz") | st.integers(0, 330).map(lambda n: f"k{n}")),
+    classes=st.lists(
+        st.sets(st.sampled_from("abcdxyz") | st.integers(0, 330).map(lambda n: f"k{n}")), max_size=2
+    ),
+    behind=st.sets(st.integers(0, 330).map(lambda n: (f"k{n}",)), max_size=200),
 )
-def test_the_paths_that_come_first_are_those_of_the_twin(
-    wide: int, ways: list[Path], wanted: set[str]
+def test_the_paths_that_come_first_and_last_are_those_of_the_twin(
+    wide: int, ways: list[Path], classes: list[set[str]], behind: set[Path]
 ) -> None:
     document: dict[str, Any] = {f"k{n}": n for n in range(wide)}
     for way in ways:
@@ -180,13 +183,12 @@ def test_the_paths_that_come_first_are_those_of_the_twin(
         here.setdefault(way[-1], {"n": len(way)})
     text = canonical(document).encode()
 
-    def first(path: Path) -> bool:
-        return path[-1] in wanted
-
-    scanner = Scanner(first=first)
+    first = [lambda path, wanted=wanted: path[-1] in wanted for wanted in classes]
+    scanner = Scanner(first=first, last=behind)
     scanner.add(pa.array([text], pa.binary()).cast(pa.string()))
     (found,) = scanner.finish()
-    expected = fold_texts([text], first)
+    expected = fold_texts([text], first, behind)
+    assert scanner.paths == len(all_paths([parse(text)]))
     assert {path: said(fields) for path, fields in found.items()} == {
         path: said(fields) for path, fields in expected.items()
     }
@@ -212,6 +214,7 @@ def test_a_tree_too_large_is_begun_anew_and_nothing_is_lost() -> None:
     parts = scanner.finish()
 
     assert len(parts) > 2
+    assert scanner.paths is None  # nobody knows which are the same ones
     assert sum(part[("n",)]["integers"] for part in parts) == 2000
     assert max(part[("n",)]["num_high"] for part in parts) == 1999
 

@@ -5,7 +5,7 @@ The twin of the compiled scanner (`strata.stats.json_scan`), limits included.
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,6 +14,7 @@ from strata.stats.json_bounds import MAX_PATHS, Fields, number_bounds, string_bo
 from strata.stats.wire import Path
 
 MAX_DEPTH = 8  # keys in a path
+Chosen = Callable[[Path], bool]
 NESTING = 400  # brackets
 NUMBER_BYTES = 900
 NAME_BYTES = 40_000
@@ -27,13 +28,13 @@ class Number(NamedTuple):
 
 
 def fold_texts(
-    texts: list[bytes], first: Callable[[Path], bool] = lambda _: False
+    texts: list[bytes], first: Sequence[Chosen] = (), last: Collection[Path] = ()
 ) -> dict[Path, Fields]:
     """Return the statistics of every path in the texts, the root first.
 
     Raises: ValueError when some text cannot be read, or not in one way only.
     """
-    return fold([parse(text) for text in texts], first)
+    return fold([parse(text) for text in texts], first, last)
 
 
 def parse(text: bytes) -> Any:
@@ -72,7 +73,9 @@ def _depth(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
 
 
-def fold(values: list[Any], first: Callable[[Path], bool] = lambda _: False) -> dict[Path, Fields]:
+def fold(
+    values: list[Any], first: Sequence[Chosen] = (), last: Collection[Path] = ()
+) -> dict[Path, Fields]:
     """Return the statistics of every path in parsed values."""
     result: dict[Path, Fields] = {}
     queue: deque[tuple[Path, list[Any]]] = deque([((), values)])
@@ -84,28 +87,36 @@ def fold(values: list[Any], first: Callable[[Path], bool] = lambda _: False) -> 
         counts = Counter(key for one in maps for key in one)
         mine = {key for key in counts if (*path, key) in kept}
         others = {key: count for key, count in counts.items() if key not in mine}
-        keys = sorted([*mine, *widest(others, room)]) if len(path) < MAX_DEPTH else []
+        behind = {key for key in others if (*path, key) in last}
+        keys = sorted([*mine, *widest(others, room, behind)]) if len(path) < MAX_DEPTH else []
         room -= len(keys) - len(mine)
         result[path] = summarise(here) | {"complete": len(keys) == len(counts)}
         queue.extend(((*path, key), [one[key] for one in maps if key in one]) for key in keys)
     return result
 
 
-def _first(values: list[Any], first: Callable[[Path], bool]) -> set[Path]:
-    """Return the paths that come first, and those above them, where not all fit."""
+def all_paths(values: list[Any]) -> list[Path]:
+    """Return the paths that occur, outer ones first, of up to `MAX_DEPTH` keys."""
     ways: dict[Path, None] = {}  # all there are, outer ones first
     level: list[tuple[Path, Any]] = [((), value) for value in values]
     for _ in range(MAX_DEPTH):
         maps = [(path, value) for path, value in level if isinstance(value, dict)]
         level = [((*path, key), inner) for path, value in maps for key, inner in value.items()]
         ways |= dict.fromkeys(sorted({path for path, _ in level}))
-    if len(ways) < MAX_PATHS:
-        return set()
+    return list(ways)
+
+
+def _first(values: list[Any], first: Sequence[Chosen]) -> set[Path]:
+    """Return the paths that come first, and those above them, where not all fit."""
+    ways = all_paths(values)
     found: set[Path] = set()
-    for path in filter(first, ways):
-        whole = {path[:length] for length in range(1, len(path) + 1)}
-        if len(found | whole) < MAX_PATHS:
-            found |= whole
+    if len(ways) < MAX_PATHS:
+        return found
+    for chosen in first:
+        for path in filter(chosen, ways):
+            whole = {path[:length] for length in range(1, len(path) + 1)}
+            if len(found | whole) < MAX_PATHS:
+                found |= whole
     return found
 
 

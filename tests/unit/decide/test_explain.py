@@ -1,21 +1,28 @@
 """What is told of a filter is what a read does, summary first, with the causes and the cures."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from strata.decide.descent import load_manifest
 from strata.decide.explain import REASONS_MAX, Explanation, explain_filter
 from strata.decide.plan import plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal, Opaque
 from strata.expr.nodes import Column as Field
+from strata.model.schema import Column, Relation
+from strata.model.spec import StatsSpec
 from strata.model.time import MIN_TIME
+from strata.model.types import parse_type
 from strata.store.open import Stores
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 from tests.unit.decide.test_plan import RELATION, N, greater, load, stores
 
 __all__ = ["stores"]  # a fixture
+
+DOC = Field(2, "doc", "string")
 
 
 def explained(stores: Stores, than: int = 14, as_of: int | None = None) -> Explanation:
@@ -132,3 +139,35 @@ def test_of_a_shard_that_nothing_was_written_to_there_is_nothing_to_tell() -> No
     assert found.as_of == plan_read(stores, load(stores)).as_of == MIN_TIME
     assert [(level.total, level.kept) for level in found.levels] == [(0, 0)] * 3
     assert found.parts == ()
+
+
+WIDE = Relation(
+    0, (Column(1, "n", parse_type("int64")), Column(2, "doc", parse_type("jsonb"))), (1,), ()
+)
+
+
+@pytest.mark.parametrize(("keys", "budget", "kept"), [(300, 1 << 20, 255), (40, 400, None)])
+def test_paths_that_are_left_out_are_counted_and_the_cure_is_named(
+    keys: int, budget: int, kept: int | None
+) -> None:
+    """By the limit on paths, and by the budget."""
+    stores = memory_stores()
+    create(stores, WIDE, part_bytes=1 << 20, stats=StatsSpec(budget_bytes=budget, keep=()))
+    doc = json.dumps({f"k{n:03}": n for n in range(keys)})
+    append(stores, "shard", 0, 1, [table(WIDE, [(n, doc, 0, 1) for n in range(3)])])
+    state = load(stores, "on")
+    known = {n for n in load_manifest(stores, state, state.batches[0]).column_names if "$." in n}
+    lost = min({f"k{n:03}" for n in range(keys)} - {name[len("s.2$.") :] for name in known})
+    read = Call("get_json_object", (DOC, Literal(f"$.{lost}", "string")), "string")
+    number = Call("cast", (read,), "long", (("ansi", "try"),))
+    asked = Call("greater_than", (number, Literal(9999, "long")), "boolean")
+
+    (part,) = explain_filter(stores, state, Filter(asked, "", 0, 0)).parts
+
+    assert kept is None or len(known) == kept
+    assert part.reason.cause == "statistics trimmed away"
+    assert part.reason.text.endswith(
+        f"; of {keys} paths of doc, {len(known)} have statistics "
+        f"and {keys - len(known)} are left out"
+    )
+    assert f"add doc.{lost} to stats.keep of shard" in part.reason.help

@@ -312,7 +312,7 @@ def test_a_column_that_cannot_be_known_is_asked_for_once() -> None:
 
     assert [report.parts_selected for report in done] == [1, 0]
     stats = stats_columns(manifest(opened, batches_of(opened)[0]))
-    assert stats["s.4"].to_pylist() == [{"nulls": None}]
+    assert stats["s.4"].to_pylist() == [{"nulls": None, "paths": None}]
     for function in ("is_null", "is_not_null"):
         expr = Call(function, (Field(4, "payload", "string"),), "boolean")
         assert decide(Filter(expr, "", 0, 0), stats, RELATION).keep.all()

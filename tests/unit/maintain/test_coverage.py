@@ -36,6 +36,8 @@ def test_places_are_counted_and_maps_with_keys_left_out() -> None:
         "places": 1,
         "places_a_part": 1.0,
         "parts_with_keys_left_out": 0,
+        "paths": None,
+        "paths_left_out": None,
         "sets": 0,
         "blooms": 0,
         "shapes": 0,
@@ -52,3 +54,21 @@ def test_keys_that_are_left_out_of_an_inner_map_count_too() -> None:
     part = {"s.3$": {"maps": 1, "complete": True}, "s.3$.a": {"maps": 1, "complete": False}}
     (doc,) = [one for one in coverage([part], RELATION) if one.column == "doc"]
     assert doc.cut == 1
+
+
+def test_the_part_with_the_most_paths_left_out_is_named() -> None:
+    root = {"maps": 1, "complete": False}
+    parts = [
+        {"s.3": {"nulls": 0}, "s.3$": root},  # of a version that counted none
+        {"s.3": {"nulls": 0, "paths": 9}, "s.3$": root, "s.3$.a": {}, "s.3$.a.b": {}},
+        {"s.3": {"nulls": 0, "paths": 8}, "s.3$": root},
+        {"s.3": {"nulls": 0, "paths": 3}, "s.3$": root, "s.3$.a": {}},
+    ]
+
+    def doc(some: list[dict[str, dict[str, object]]]) -> tuple[object, object]:
+        (one,) = [c.to_json() for c in coverage(some, RELATION) if c.column == "doc"]
+        return one["paths"], one["paths_left_out"]
+
+    assert doc(parts) == (8, 8)
+    assert doc(parts[1:2]) == (9, 7)
+    assert doc(parts[:1]) == (None, None)

@@ -86,3 +86,12 @@ def test_only_what_is_wanted_is_filled() -> None:
     both = relations("int64", 5)
     assert fill_absent(stats(3), [0], both, {"rows", "s.1"}) == stats(3)
     assert fill_absent(stats(3), [0], both, {"rows", "s.2"}) != stats(3)
+
+
+def test_a_part_of_a_version_that_counted_no_paths_is_filled_like_any_other() -> None:
+    old = pa.array([{"nulls": 4}, None], pa.struct([("nulls", pa.int64())]))
+    known = stats(3, 7).append_column("s.2", old)
+
+    filled = fill_absent(known, [1, 0], relations("jsonb", {"a": 1}))
+
+    assert filled["s.2"].to_pylist() == [{"nulls": 4, "paths": None}, {"nulls": 0, "paths": 1}]

@@ -32,7 +32,7 @@ def fields_of(texts: pa.Array | pa.ChunkedArray) -> dict[str, dict[str, Any]]:
 def test_kinds_are_counted_apart_and_missing_keys_are_known() -> None:
     stats = collected('{"a":1}', '{"a":null}', '{"a":"x","b":[1]}', "true", "null", None)
 
-    assert stats[""] == {"nulls": 1}
+    assert stats[""] == {"nulls": 1, "paths": 2}
     root, a, b = stats["$"], stats["$.a"], stats["$.b"]
     assert (root["present"], root["maps"], root["bools"], root["trues"]) == (5, 3, 1, 1)
     assert root["json_nulls"] == 1
@@ -58,6 +58,27 @@ def test_paths_of_the_keep_list_come_first_where_not_all_fit() -> None:
     assert len([name for name in found.schema.names if "$" in name]) == MAX_PATHS
     assert not found.column("s.5$")[0].as_py()["complete"]
     assert found.column("s.5$.Rare")[0].as_py()["complete"]
+
+
+def test_paths_that_filters_use_come_next_and_those_that_are_the_same_everywhere_last() -> None:
+    relation = Relation(0, (Column(5, "Doc", parse_type("jsonb")),), (5,), ())
+    texts = [
+        json.dumps({f"k{n:03}": n for n in range(300)} | {"rare": 1, "odd": {"x": 1}}),
+        *[json.dumps({f"k{n:03}": n for n in range(300)})] * 9,
+    ]
+    rows = pa.table({"5": pa.array(texts)})
+
+    def known_of(**more: Any) -> set[str]:
+        return {*collect(rows, relation, ("doc.odd.*",), **more).schema.names}
+
+    plain, used = known_of(), known_of(used={"s.5$.rare", "s.5$.k299", "s.7$.k298"})
+    assert not {"s.5$.rare", "s.5$.k299"} & plain
+    assert {"s.5$.rare", "s.5$.k299", "s.5$.odd.x"} <= used
+    assert "s.5$.k298" not in used
+    last = known_of(same={f"s.5$.k{n:03}" for n in range(100)}, used={"s.5$.k007"})
+    assert len(plain) == len(used) == len(last)
+    assert {f"s.5$.k{n:03}" for n in range(100, 300)} <= last
+    assert "s.5$.k007" in last  # what filters use is worth more than it seems
 
 
 def test_lists_are_not_descended() -> None:
@@ -147,6 +168,7 @@ def test_paths_have_a_limit_and_the_commonest_keys_stay() -> None:
 
     assert len(stats) == MAX_PATHS + 1  # and the column itself
     assert {"$.common", "$.z"} < set(stats)
+    assert stats[""] == {"nulls": 0, "paths": MAX_PATHS + 3}
     assert not stats["$"]["complete"]
     assert not stats["$.z"]["complete"]  # no room for its key, which exists
 
@@ -158,7 +180,7 @@ def test_chunks_are_one_column() -> None:
 
     stats = fields_of(texts)
 
-    assert stats[""] == {"nulls": 2}
+    assert stats[""] == {"nulls": 2, "paths": 2}
     assert (stats["$.n"]["num_low"], stats["$.n"]["num_high"]) == (1.0, 3.0)
     assert (stats["$.n"]["numbers"], stats["$.n"]["integers"]) == (3, 2)
     assert stats["$.m"]["present"] == 1
@@ -168,6 +190,6 @@ def test_chunks_are_one_column() -> None:
 def test_an_empty_column_has_no_path_at_all() -> None:
     stats = collected(None, None)
 
-    assert stats[""] == {"nulls": 2}
+    assert stats[""] == {"nulls": 2, "paths": 0}
     assert stats["$"]["present"] == 0
     assert stats["$"]["complete"]

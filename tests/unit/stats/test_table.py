@@ -186,3 +186,23 @@ def test_a_bound_that_is_not_there_is_not_exact() -> None:
 
     assert [path[name] for name in ("str_low", "str_high")] == [None, None]  # type: ignore[index]
     assert [path[name] for name in ("str_low_exact", "str_high_exact")] == [False, False]  # type: ignore[index]
+
+
+def test_a_part_that_counted_no_paths_stands_beside_one_that_did() -> None:
+    """In either order: neither loses what it knows."""
+    new = documents('{"a":1,"b":{"c":2}}')
+    plain = pa.struct([("nulls", pa.int64())])
+    old = pa.RecordBatch.from_arrays(
+        [new.column("rows"), pa.array([{"nulls": 0}], plain), *new.columns[2:]],
+        names=new.schema.names,
+    )
+    counted, uncounted = {"nulls": 0, "paths": 3}, {"nulls": 0, "paths": None}
+
+    assert concat([old, new], [1, 1])["s.5"].to_pylist() == [uncounted, counted]
+    for rows in ([new, old], [old, new]):
+        found = union(concat(rows, [1, 1]))
+        assert found is not None
+        assert found.column("s.5")[0].as_py()["nulls"] == 0
+    both = union(concat([new, documents("{}")], [1, 1]))
+    assert both is not None
+    assert both.column("s.5")[0].as_py() == counted

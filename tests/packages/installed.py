@@ -70,7 +70,7 @@ orders = strata.open()["orders"]
 print(
     orders.dataset().count_rows(filter=pc.field("total") > 90),
     orders.polars().filter(pl.col("total") > 90).select(pl.len()).collect().item(),
-    orders.duckdb(duckdb.connect()).filter("total > 90").count("*").fetchone()[0],
+    orders.duckdb(duckdb.connect()).filter("total > 90").count("*").fetchall()[0][0],
 )
 """
 SPARK = """\

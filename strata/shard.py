@@ -321,8 +321,8 @@ def open_shards(address: str | os.PathLike[str] | Settings | None = None) -> Sha
     """Return the shards at an address. Nothing is made where there is nothing.
 
     `address`: a settings file; a folder that has `strata.toml`, or the blobs and states of a local
-    store in `blob` and `consensus.db`; settings; None for what STRATA_CONFIG and the other
-    variables of the environment say.
+    store in `blob` and `consensus.db`, there or in `.strata`; settings; None for what
+    STRATA_CONFIG and the other variables of the environment say.
     Raises: InvalidRequest, naming what is missing.
     """
     settings = address if isinstance(address, Settings) else _settings(address)
@@ -337,14 +337,18 @@ def _settings(address: str | os.PathLike[str] | None) -> Settings:
         return load_settings(str(path), os.environ)
     if (path / SETTINGS_FILE).is_file():
         return load_settings(str(path / SETTINGS_FILE), os.environ)
-    blob, states = (path / "blob").absolute(), (path / "consensus.db").absolute()
-    if not (blob.is_dir() and states.is_file()):
-        raise InvalidRequest(
-            "this folder holds no shards",
-            folder=str(path),
-            cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
-        )
-    return Settings(store=StoreSettings(blob=f"file://{blob}", consensus=f"sqlite:///{states}"))
+    # A folder in which the command `strata` worked without settings has its store in `.strata`.
+    for store in (path.absolute(), path.absolute() / ".strata"):
+        blob, states = store / "blob", store / "consensus.db"
+        if blob.is_dir() and states.is_file():
+            return Settings(
+                store=StoreSettings(blob=f"file://{blob}", consensus=f"sqlite:///{states}")
+            )
+    raise InvalidRequest(
+        "this folder holds no shards",
+        folder=str(path),
+        cure=f"a folder with {SETTINGS_FILE}, or with blob and consensus.db",
+    )
 
 
 def _entry(state: State) -> dict[str, Any]:

@@ -70,12 +70,10 @@ class _Weaker:
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
-        names = [c.name for c in relation.columns]
-        low = [name.lower() for name in names]
         self._kinds = {
             c.name: comparable_type(c.type)
             for c in relation.columns
-            if low.count(c.name.lower()) == 1 and "`" not in c.name and c.name.isprintable()
+            if "`" not in c.name and c.name.isprintable()
         }
 
     def text(self, condition: Condition, *, wanted: bool) -> str | None:

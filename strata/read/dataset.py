@@ -65,6 +65,11 @@ class ShardDataset(ds.Dataset):
         }
         return ds.Scanner.from_batches(reader, columns=columns, filter=wanted, **sized, **threads)
 
+    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:
+        """Return how many rows there are; only the columns of the filter are read."""
+        found: int = self.scanner(columns=[], filter=filter, **options).count_rows()
+        return found
+
     def to_reader(self, **options: Any) -> pa.RecordBatchReader:
         """Return a scan as an Arrow stream; `options` are those of `scanner`."""
         return self.scanner(**options).to_reader()

@@ -62,6 +62,17 @@ from strata.shard import open_shard
 shard = open_shard(load_settings(None, {}), "orders")
 print(sum(batch.num_rows for batch in shard.scan(columns=["total"])))
 """
+ENGINES = """\
+import duckdb, polars as pl, pyarrow.compute as pc
+import strata
+
+orders = strata.open()["orders"]
+print(
+    orders.dataset().count_rows(filter=pc.field("total") > 90),
+    orders.polars().filter(pl.col("total") > 90).select(pl.len()).collect().item(),
+    orders.duckdb(duckdb.connect()).filter("total > 90").count("*").fetchall()[0][0],
+)
+"""
 SPARK = """\
 from strata.config.settings import load_settings
 from strata.model.settings import SparkSettings
@@ -237,14 +248,36 @@ def test_a_job_names_its_missing_extra(engine: Place) -> None:
 def test_the_oldest_releases_serve_as_well(tmp_path: Path) -> None:
     oldest = tmp_path / "oldest.txt"
     subprocess.run(
-        [UV, "pip", "compile", "--quiet", "--resolution", "lowest-direct", "--no-emit-index-url",
-         "--output-file", oldest, PROJECT / "pyproject.toml"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            UV,
+            "pip",
+            "compile",
+            "--quiet",
+            "--resolution",
+            "lowest-direct",
+            "--no-emit-index-url",
+            "--extra",
+            "polars",
+            "--extra",
+            "duckdb",
+            "--output-file",
+            oldest,
+            PROJECT / "pyproject.toml",
+        ],
+        check=True,
+        capture_output=True,
+    )
     assert "numba==0.65.0" in oldest.read_text()
     place = Place(tmp_path, "-r", str(oldest), str(built("strata_shards", ".whl")))
     place.fill()
     assert place.run("python", "-c", ARROW).stdout.strip() == "4000"
+    assert place.run("python", "-c", ENGINES).stdout.split() == ["400"] * 3
+
+
+def test_other_engines_find_their_rows(tmp_path: Path) -> None:
+    place = Place(tmp_path, f"{built('strata_shards', '.whl')}[polars,duckdb]")
+    place.fill()
+    assert place.run("python", "-c", ENGINES).stdout.split() == ["400"] * 3
 
 
 @pytest.mark.timeout(3000)  # the index has pyspark as source only

@@ -94,6 +94,20 @@ def test_an_engine_reads_only_the_columns_that_it_needs(
     assert [set(columns) for columns in read] == [{"n", "name"}]
 
 
+def test_a_count_reads_the_columns_of_its_filter(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Any] = []
+    from strata import shard as module
+
+    real = module.scan
+    monkeypatch.setattr(module, "scan", lambda *a, **k: read.append(k["columns"]) or real(*a, **k))
+
+    assert shard.dataset().count_rows(pc.field("n") > 20) == 3
+    assert shard.polars().select(pl.len()).collect().item() == 8
+    assert [len(columns) for columns in read] == [1, 1]
+
+
 @ENGINES
 def test_the_log_of_filters_has_the_plain_filter_that_skipped(
     shard: Shard, found: Callable[[Shard], Found]

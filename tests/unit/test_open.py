@@ -29,6 +29,16 @@ def store_of(folder: Path) -> StoreSettings:
     return StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
 
 
+def test_a_folder_in_which_commands_worked_without_settings_is_opened(folder: Path) -> None:
+    work = folder / "work"
+    (work / ".strata").mkdir(parents=True)
+    stores = open_stores(store_of(work / ".strata"))
+    create(stores, RELATION, name="flights")
+    append(stores, "flights", 0, 5, [table(RELATION, [(1, 1, 1)])])
+
+    assert list(strata.open(work)) == ["flights"]
+
+
 def read(shards: object) -> list[int]:
     batches = shards["flights"].scan(where="n > 7", columns=["n"])  # type: ignore[index]
     return [n for batch in batches for n in batch.column("n").to_pylist()]

@@ -104,9 +104,11 @@ lock: ## Compile requirements/*.in into the hashed lists
 
 ##@ Tests
 
+LOOP_TESTS = strata tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks
+
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	HYPOTHESIS_PROFILE=loop $(PYTEST) -n 2 --dist loadfile strata $(wildcard tests/unit tests/conformance tests/scripts tests/formats tests/spec tests/docs tests/demo tests/attacks) \
+	HYPOTHESIS_PROFILE=loop $(PYTEST) -n 2 --dist loadfile $(LOOP_TESTS) \
 	  -m "not spark and not dags and not long and not slow and not browser"
 
 .PHONY: test-laws

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.support.kept import Kept, note_failure, seeded
 from tests.support.sizes import EXAMPLES, PROFILE
+from tools.slow_tests import slow_names, test_name
 
 # A busy machine is not a failure: no deadline, and no complaint about slow generation.
 CALM = {
@@ -62,7 +63,11 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files."""
+    """Begin with the longest files; mark what is too slow for a contributor's loop."""
+    slow = slow_names()
+    for item in items:
+        if test_name(item.nodeid) in slow:
+            item.add_marker(pytest.mark.slow)
     items.sort(
         key=lambda item: next(
             (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)

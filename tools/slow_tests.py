@@ -86,9 +86,9 @@ def main() -> None:
     slow = sorted(name for name, spent in seconds.items() if spent > SLOW_SECONDS)
     SLOW_TESTS.write_text("".join(f"{name}\n" for name in slow), "utf-8")
     left = sum(seconds.values()) - sum(seconds[name] for name in slow)
-    print(
-        f"{len(slow)} of {len(seconds)} tests are slow;"
-        f" the calls of the others take {left:.0f} of {sum(seconds.values()):.0f} s of processor"
+    sys.stdout.write(
+        f"{len(slow)} of {len(seconds)} tests are slow; the calls of the others"
+        f" take {left:.0f} of {sum(seconds.values()):.0f} s of processor\n"
     )
 
 

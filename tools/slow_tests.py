@@ -20,7 +20,7 @@ import pytest
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 SLOW_TESTS: Final = PROJECT / "tests" / "support" / "slow_tests.txt"
-SLOW_SECONDS: Final = 0.3
+SLOW_SECONDS: Final = 0.15
 FOLDER: Final = "STRATA_TEST_SECONDS"  # where processes that measure write
 LOOP: Final = ("-m", "not spark and not dags and not long and not browser", "-n", "2")
 

@@ -10,8 +10,10 @@ from strata.errors import InvalidRequest
 DISTRIBUTION: Final = "strata-shards"
 # The importable names that an extra brings; a test compares the extras with pyproject.toml.
 BRINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "duckdb": ("duckdb",),
     "iceberg": ("pyiceberg",),
     "otlp": ("opentelemetry",),
+    "polars": ("polars",),
     "postgres": ("psycopg",),
     "s3": ("boto3", "botocore"),
     "spark": ("pandas", "pyspark"),

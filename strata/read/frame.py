@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
+from strata.model.extras import needed
 from strata.plain.of_polars import polars_condition
 from strata.read.dataset import Rows
 
@@ -22,13 +23,9 @@ def lazy_frame(schema: pa.Schema, rows: Rows) -> "pl.LazyFrame":
 
     Raises: InvalidRequest where Polars is not installed, or cannot hold a type.
     """
-    try:
-        import polars as pl  # the extra [polars]
+    with needed("polars", "a lazy frame"):
+        import polars as pl
         from polars.io.plugins import register_io_source
-    except ImportError:
-        raise InvalidRequest(
-            "Polars is not installed", cure="pip install 'strata-shards[polars]'"
-        ) from None
 
     def scan(
         names: list[str] | None, predicate: "pl.Expr | None", n_rows: int | None, _: int | None

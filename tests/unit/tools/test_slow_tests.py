@@ -1,6 +1,7 @@
 """The list of slow tests names tests that there are, and is what the loop leaves out."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ def test_waits():
 """
 
 
+@cache
 def functions_of(file: Path) -> set[str]:
     """Return the functions of a file, with those of suites that it takes in."""
     nodes = [*ast.walk(ast.parse(file.read_text("utf-8")))]

@@ -173,6 +173,10 @@ class PriceSettings(Declared):
     currency: str = "$"  # a hundred cents
     source: str = "S3 Standard, us-east-1, list of 2026-09-28"  # shown beside each sum
 
+    def __repr__(self) -> str:
+        """Return the fields without passwords."""
+        return _masked(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds(Declared):

@@ -1,6 +1,7 @@
 """Commands that show the console: ui on this machine, report as one file."""
 
 import secrets
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,10 @@ from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.remarks import busy, remark
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.history.usage import unread
 from strata.model.extras import needed
 from strata.model.schema import Relation
+from strata.state.state import State
 
 if TYPE_CHECKING:
     from strata.ui.pages import ConsolePages
@@ -56,7 +59,7 @@ def ui(
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:
-        pages.analyst.close()
+        pages.close()
         spark.close()
     return answer({"address": address}, "")
 
@@ -76,7 +79,7 @@ def report(
         with busy(f"drawing {shard}"):
             text = pages.file(shard, tuple(where or ()))
     finally:
-        pages.analyst.close()
+        pages.close()
         spark.close()
     part = out.with_name(f".{out.name}.part")
     try:
@@ -119,8 +122,16 @@ class WarmSpark:
 def _pages(context: Context) -> "tuple[ConsolePages, WarmSpark]":
     """Return what makes the pages, and what has to be closed in the end."""
     with needed("ui", "the console"):
+        from strata.ui.helped import MEASURED_BYTES, Measured
         from strata.ui.pages import ConsolePages
         from strata.ui.what_if import Analyst
-    spark = WarmSpark(context)
-    analyst = Analyst(context.stores, context.settings, spark)
-    return ConsolePages(context.stores, context.settings, analyst), spark
+    from strata.advise import advise
+
+    stores, settings, spark = context.stores, context.settings, WarmSpark(context)
+
+    def measure(state: State, filter: Filter) -> Mapping[str, Any]:
+        used = [unread(filter)]
+        return advise(stores, state, settings, used, bytes_max=MEASURED_BYTES).to_json()
+
+    analyst = Analyst(stores, settings, spark)
+    return ConsolePages(stores, settings, analyst, measured=Measured(measure)), spark

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from shlex import quote as quoted
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,10 +33,12 @@ from strata.store.open import Stores
 from strata.ui import charts, evidence, facts, growth, nights, shown
 from strata.ui.answers import Answers
 from strata.ui.blocks import Picture, picture_of
+from strata.ui.helped import Measured
 from strata.ui.needs import quarantined
+from strata.ui.one_by_one import StillAsking
 from strata.ui.savings import savings_of
 from strata.ui.svg import spine_svg, summary
-from strata.ui.what_if import Analyst, StillAsking, WhatIf
+from strata.ui.what_if import Analyst, WhatIf
 
 FOLDER: Final = Path(__file__).parent / "templates"
 HISTORY: Final = 60  # states that the slider looks through
@@ -115,6 +118,7 @@ class Asked:
     where: str = ""
     seqno: int | None = None
     batch: int | None = None
+    help: bool = False  # also measure what would skip more
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,17 @@ class Answering:
 
 
 @dataclass(frozen=True)
+class Helped:
+    """What a page says of changes that would skip more, or how to learn it."""
+
+    command: str  # that measures it as well
+    can_measure: bool
+    document: Mapping[str, Any] | None = None
+    waits: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class ConsolePages:
     """Makes the pages about one pair of stores. `base` begins the address of each."""
 
@@ -135,6 +150,13 @@ class ConsolePages:
     settings: Settings
     analyst: Analyst
     log: OperationLog = field(default_factory=OperationLog)  # of a home, for all of its requests
+    measured: Measured | None = None  # None: people are shown the command that measures
+
+    def close(self) -> None:
+        """Forget what waits for an answer, and wait for what is worked on."""
+        self.analyst.close()
+        if self.measured is not None:
+            self.measured.close()
 
     def shards(self, base: str) -> str:
         """Return the first page: all shards, those that need a person first."""
@@ -159,6 +181,8 @@ class ConsolePages:
         if asked.batch is not None and asked.batch >= len(chosen.batches):
             raise InvalidRequest("no such batch", batch=asked.batch, batches=len(chosen.batches))
         answer, error, waits = self._answered(chosen, asked.where)
+        newest = chosen.seqno == state.seqno and asked.batch is None
+        helped = self._helped(chosen, answer, asks=asked.help) if newest else None
         listing = self._listing()
         picture = picture_of(self.stores, chosen, chosen=asked.batch)
         linked = "" if asked.batch is not None else f"?{_query(asked)}batch="
@@ -166,6 +190,7 @@ class ConsolePages:
             "shard.html", base, tab="spine", line=listing.line(name), state=chosen, asked=asked,
             newest=state.seqno, past=[one.seqno for one in past],
             picture=picture, what=summary(picture), answer=answer, error=error, waits=waits,
+            helped=helped,
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
             latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
@@ -241,6 +266,21 @@ class ConsolePages:
             return None, "", True
         except InvalidRequest as error:
             return None, str(error), False
+
+    def _helped(self, state: State, answer: WhatIf | None, *, asks: bool) -> "Helped | None":
+        """Return what would skip more of the parts that a filter keeps; None if it keeps none."""
+        if answer is None or not answer.document["parts_kept"]:
+            return None
+        command = f"strata explain {quoted(state.name)} --where {quoted(answer.where)} --advise"
+        if self.measured is None or not asks:
+            return Helped(command, can_measure=self.measured is not None)
+        try:
+            found = self.measured.of(state, answer.explanation.filter, PATIENCE)
+        except StillAsking:
+            return Helped(command, can_measure=True, waits=True)
+        except StrataError as error:
+            return Helped(command, can_measure=True, error=str(error))
+        return Helped(command, can_measure=True, document=found)
 
     def _past(self, state: State) -> list[State]:
         """Return former states with another spine, oldest first, and the newest."""

@@ -63,9 +63,14 @@ def console(
 
     @app.get("/shards/{name}", **how)
     def shard(
-        request: Request, name: str, where: Where = "", seqno: Number = None, batch: Number = None
+        request: Request,
+        name: str,
+        where: Where = "",
+        seqno: Number = None,
+        batch: Number = None,
+        help: bool = False,
     ) -> str:
-        return pages().shard(_base(request), name, Asked(where, seqno, batch))
+        return pages().shard(_base(request), name, Asked(where, seqno, batch, help))
 
     @app.get("/shards/{name}/audits", **how)
     def audits(request: Request, name: str) -> str:

@@ -9,7 +9,6 @@ waits for them.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,11 +25,11 @@ from strata.model.settings import Settings
 from strata.plain.parse import plain_or_none
 from strata.state.state import State
 from strata.store.open import Stores
+from strata.ui.one_by_one import OneByOne
 from strata.ui.svg import Mark, Marks
 
 LONGEST: Final = 4_000  # characters of a filter
 KEPT: Final = 64  # analysed filters that are remembered
-WAITING: Final = 16  # filters that wait for Spark at a time
 
 Analyse = Callable[[Relation, str], Filter]
 _Place = tuple[str, int, str]  # shard, version of its relation, text
@@ -62,10 +61,6 @@ class WhatIf:
         return [(cause.rank, str(cause)) for cause in sorted(found, key=lambda c: c.rank)]
 
 
-class StillAsking(Exception):
-    """Spark has not answered yet; ask again."""
-
-
 class Analyst:
     """Analyses filters and remembers them; safe for threads."""
 
@@ -74,12 +69,11 @@ class Analyst:
         self._stores, self._settings, self._analyse = stores, settings, analyse
         self._lock = threading.Lock()
         self._known: OrderedDict[_Place, Filter] = OrderedDict()
-        self._asked: dict[_Place, Future[Filter]] = {}
-        self._spark = ThreadPoolExecutor(1, "spark")  # one at a time: Spark's session is shared
+        self._spark = OneByOne[Filter]("Spark")  # whose session is shared
 
     def close(self) -> None:
         """Forget the filters that wait for Spark, and wait for the one that it works on."""
-        self._spark.shutdown(cancel_futures=True)
+        self._spark.close()
 
     @property
     def takes_any(self) -> bool:
@@ -130,32 +124,14 @@ class Analyst:
 
     def _of_spark(self, place: _Place, relation: Relation, patience: float | None) -> Filter:
         """Return what Spark makes of a filter. Raises: as `filter`."""
-        if self._analyse is None:
+        analyse = self._analyse
+        if analyse is None:
             raise InvalidRequest(
                 "this page takes columns that are compared with constants, and filters that "
                 "validations or readers have used",
                 cure="ask `strata ui` or `strata explain`",
             )
-        with self._lock:
-            asked = self._asked.get(place)
-            if asked is None:
-                if len(self._asked) >= WAITING:
-                    self._asked = {at: one for at, one in self._asked.items() if not one.done()}
-                if len(self._asked) >= WAITING:
-                    raise InvalidRequest("too many filters wait for Spark", cure="ask again later")
-                asked = self._spark.submit(self._analyse, relation, place[-1])
-                self._asked[place] = asked
-        try:
-            found = asked.result(patience)
-        except TimeoutError:
-            if not asked.done():
-                raise StillAsking from None
-            found = asked.result()
-        finally:
-            if asked.done():  # what failed is asked anew next time
-                with self._lock:
-                    self._asked.pop(place, None)
-        return found
+        return self._spark.result(place, lambda: analyse(relation, place[-1]), patience)
 
     def answer(self, state: State, where: str, patience: float | None = None) -> WhatIf:
         """Return what a filter skips in a state. Units, Raises: as `filter`."""

@@ -12,8 +12,9 @@ from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.state.state import State
+from strata.ui.one_by_one import WAITING, StillAsking
 from strata.ui.pages import Asked, ConsolePages
-from strata.ui.what_if import WAITING, Analyst, StillAsking
+from strata.ui.what_if import Analyst
 from tests.support.console import NAME, above, filled
 
 SLOW, PLAIN = "n + 1 > 25", "n > 21"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from strata.stats.json_bounds import MAX_PATHS, Fields, number_bounds, string_bounds, widest
+from strata.stats.json_bounds import MAX_PATHS, Fields, number_bounds, string_bounds
 from strata.stats.wire import Path
 
 MAX_DEPTH = 8  # keys in a path
@@ -88,7 +88,7 @@ def fold(
         mine = {key for key in counts if (*path, key) in kept}
         others = {key: count for key, count in counts.items() if key not in mine}
         behind = {key for key in others if (*path, key) in last}
-        keys = sorted([*mine, *widest(others, room, behind)]) if len(path) < MAX_DEPTH else []
+        keys = sorted([*mine, *_widest(others, room, behind)]) if len(path) < MAX_DEPTH else []
         room -= len(keys) - len(mine)
         result[path] = summarise(here) | {"complete": len(keys) == len(counts)}
         queue.extend(((*path, key), [one[key] for one in maps if key in one]) for key in keys)
@@ -104,6 +104,13 @@ def all_paths(values: list[Any]) -> list[Path]:
         level = [((*path, key), inner) for path, value in maps for key, inner in value.items()]
         ways |= dict.fromkeys(sorted({path for path, _ in level}))
     return list(ways)
+
+
+def _widest(counts: Mapping[str, int], room: int, behind: Collection[str]) -> list[str]:
+    """Return the keys in most rows, of equals the first by name; those `behind` come last."""
+    by_rows = sorted(sorted(counts), key=lambda key: counts[key], reverse=True)
+    wanted = [key for key in by_rows if key not in behind]
+    return [*wanted, *(key for key in by_rows if key in behind)][: max(room, 0)]
 
 
 def _first(values: list[Any], first: Sequence[Chosen]) -> set[Path]:

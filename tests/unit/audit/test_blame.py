@@ -66,6 +66,7 @@ def test_right_statistics_are_not_blamed() -> None:
         ("s.3", "low", "c", "s"),
         ("s.3", "high", "c", "s"),
         ("s.4", "nulls", 0, "j"),
+        ("s.4", "paths", 3, "j"),
         ("s.4$.a", "num_low", 6.0, "j$.a"),
         ("s.4$.a", "num_high", 8.0, "j$.a"),
         ("s.4$.a", "present", 1, "j$.a"),
@@ -85,6 +86,11 @@ def test_a_loose_bound_is_not_blamed(low: int, high: int) -> None:
     loose = claim("s.1", low=low, high=high, low_exact=False, high_exact=False)
 
     assert find_lies(loose, collect(updates(), RELATION), RELATION) == []
+
+
+def test_fewer_paths_are_not_blamed() -> None:
+    """A part counts its pieces one by one, and the count is the largest of them."""
+    assert find_lies(claim("s.4", paths=1), collect(updates(), RELATION), RELATION) == []
 
 
 def test_an_unknown_bound_is_not_blamed() -> None:

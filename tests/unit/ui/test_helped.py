@@ -114,8 +114,13 @@ def test_where_nobody_measures_the_command_is_shown(slow: Slow) -> None:
 
 
 def test_a_former_state_and_a_filter_that_keeps_nothing_offer_nothing(slow: Slow) -> None:
-    past = [one.seqno for one in slow.pages._past(Machine(slow.pages.stores).load(NAME))]
-    assert 'id="help"' not in slow.pages.shard("", NAME, Asked(WHERE, seqno=past[0]))
+    [*_, former, newest] = (
+        s.seqno for s in slow.pages._past(Machine(slow.pages.stores).load(NAME))
+    )
+    for seqno, offers in ((former, False), (newest, True)):
+        page = slow.pages.shard("", NAME, Asked("n > 1", seqno=seqno))
+        assert "parts skipped" in page
+        assert ('id="help"' in page) is offers
     assert 'id="help"' not in slow.pages.shard("", NAME, Asked(""))
 
 
@@ -125,4 +130,13 @@ def test_only_measurements_of_late_are_kept() -> None:
     for number in range(KEPT + 1):
         assert measured.of(state, above(number), PATIENCE) == {"of": f"n > {number}"}
     assert len(measured._known) == KEPT
+    measured.close()
+
+
+def test_a_state_is_measured_anew_after_a_commit() -> None:
+    state, seen = Machine(filled(1)).load(NAME), []
+    measured = Measured(lambda state, _: seen.append(state.seqno) or {"seqno": state.seqno})
+    for seqno in (1, 1, 2):
+        assert measured.of(replace(state, seqno=seqno), above(1), PATIENCE) == {"seqno": seqno}
+    assert seen == [1, 2]
     measured.close()

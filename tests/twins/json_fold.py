@@ -5,7 +5,7 @@ The twin of the compiled scanner (`strata.stats.json_scan`), limits included.
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson

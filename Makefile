@@ -257,7 +257,7 @@ dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Ai
 
 .PHONY: test-packages
 test-packages: dist ## Install the packages into empty environments, and use them there
-	$(PYTEST) tests/packages/installed.py
+	$(PYTEST) tests/packages/installed.py tests/packages/image.py
 
 .PHONY: pack
 pack: dist/strata-environment.tar.gz ## Build what Spark's executors need, as one archive

@@ -209,6 +209,23 @@ def manifest_of(
     )
 
 
+def some_of_manifest(stores: Stores, shard: str, batch: Batch, most: int) -> list[pa.Table]:
+    """Return at least `most` rows of a batch's manifest, or all; none if it was collected.
+
+    Raises: Corrupt for a manifest that the state still refers to.
+    """
+
+    def read() -> list[pa.Table]:
+        found: list[pa.Table] = []
+        for piece in StoredManifest(stores.blob, shard, batch).pieces():
+            found.append(piece.read())
+            if sum(table.num_rows for table in found) >= most:
+                break
+        return found
+
+    return (_unless_gone(stores, shard, batch, read) or []) if batch.manifest else []
+
+
 def _stored(stores: Stores, shard: str, batch: Batch) -> StoredManifest | None:
     """Return a manifest with only its first blob read, as `manifest_of`."""
     return _unless_gone(stores, shard, batch, lambda: StoredManifest(stores.blob, shard, batch))

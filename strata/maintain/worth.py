@@ -5,7 +5,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.format.manifest import stats_columns, unify
-from strata.maintain.exchange import manifest_of
+from strata.maintain.exchange import some_of_manifest
 from strata.state.state import State
 from strata.store.open import Stores
 
@@ -15,13 +15,13 @@ PARTS: Final = 1000  # of the newest batches: enough to see what differs
 def newest_statistics(stores: Stores, state: State) -> pa.Table:
     """Return the statistics of the newest parts, a row a part.
 
-    Cost: reads the manifests of the batches that hold them.
+    Cost: reads the pieces of manifests that hold them.
     """
-    tables: list[pa.Table] = []
+    found: list[pa.Table] = []
     for batch in reversed(state.batches):
-        if sum(table.num_rows for table in tables) >= PARTS:
+        wanted = PARTS - sum(table.num_rows for table in found)
+        if wanted <= 0:
             break
-        table = manifest_of(stores, state.name, batch)
-        if table is not None:
-            tables.append(stats_columns(table).slice(0, PARTS))
-    return unify(tables)
+        found += some_of_manifest(stores, state.name, batch, wanted)
+    known = unify([stats_columns(table) for table in found])
+    return known.slice(0, PARTS) if known.num_rows > PARTS else known

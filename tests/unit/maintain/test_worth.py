@@ -5,11 +5,14 @@ import json
 import pytest
 
 from strata.decide.descent import load_manifest
+from strata.format import manifest as manifests
 from strata.format.manifest import stats_columns
 from strata.machine.machine import Machine
+from strata.maintain import worth
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.exchange import Selection
 from strata.maintain.trim import trim_shard
+from strata.maintain.worth import newest_statistics
 from strata.model.schema import Column, Relation
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
@@ -65,6 +68,24 @@ def least() -> int:
 
 def test_one_part_alone_says_nothing_of_the_others() -> None:
     assert kept(*world(least())) == [{SAME}] * 4
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_the_newest_parts_are_weighed_over_all_batches(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty batch, which closes an interval without rows, has no manifest."""
+    monkeypatch.setattr(worth, "PARTS", most)
+    monkeypatch.setattr(manifests, "PIECE_PARTS", 1)
+    stores, _ = world(1 << 20, 4)
+    append(stores, "shard", 4, 5, [])
+    newest = newest_statistics(stores, load(stores))
+    assert newest.num_rows == min(most, 4)
+    assert newest[APART][0].as_py()["num_low"] >= 10**9
+    bare = memory_stores()
+    create(bare, RELATION)
+    assert newest_statistics(bare, load(bare)).num_rows == 0
+    trim_shard(stores, "shard", budget_bytes=least())
 
 
 @pytest.mark.parametrize("batches", [1, 4])

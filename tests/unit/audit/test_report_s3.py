@@ -70,8 +70,10 @@ def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path:
     assert bucket.index.endswith("/site/index.html")
 
 
-def test_pages_can_be_opened_by_a_browser(address: str) -> None:
-    key = f"{ReportOnS3(address)._address.prefix}site/{INDEX}"
+def test_pages_can_be_opened_by_a_browser(address: str, tmp_path: Path) -> None:
+    bucket = ReportOnS3(address.replace("?", "/opened?", 1))
+    bucket.publish(machine(tmp_path, range(1, 2)), 3)
+    key = f"{bucket._address.prefix}site/{INDEX}"
     endpoint = seaweed.server()
     head = seaweed.client(endpoint).head_object(Bucket=seaweed.BUCKET, Key=key)
     assert (head["ContentType"], head["CacheControl"]) == ("text/html", "no-cache")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ def dispatcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "doubled", module)  # a kernel that is loaded imports it again
     monkeypatch.setattr(ready, "FOLDER", tmp_path / "ready")
     monkeypatch.setattr(ready, "_use", [True])
     monkeypatch.setattr(ready, "runs_here", lambda: True)

@@ -37,6 +37,7 @@ from strata.read.dataset import Rows, ShardDataset
 from strata.read.filtered import filtered_scan
 from strata.read.frame import lazy_frame
 from strata.read.scan import DEFAULTS, scan, scan_schema
+from strata.read.together import common_time
 from strata.state.described import describe, summarise
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
@@ -312,6 +313,14 @@ class Shards:
     def __len__(self) -> int:
         """Return how many shards there are."""
         return len(self._names())
+
+    def common_time(self, *names: str) -> int:
+        """Return the newest time at which all these shards can be read, in milliseconds.
+
+        As `as_of` of each of their reads, it makes them belong together.
+        Raises: InvalidRequest for an unknown shard, or if there is no such time.
+        """
+        return common_time([self[name].state() for name in names])
 
     def _names(self) -> list[str]:
         return Machine(self.stores).names()

@@ -10,6 +10,15 @@ from strata.spark.progress import tasks_under_way  # noqa: E402
 from strata.spark.runner import spark_runner  # noqa: E402
 from strata.spark.session import spark_session  # noqa: E402
 from strata.spark.snapshot import snapshot  # noqa: E402
+from strata.spark.views import temporary_views  # noqa: E402
 from strata.spark.write import write  # noqa: E402
 
-__all__ = ["snapshot", "spark_runner", "spark_session", "tasks_under_way", "where_option", "write"]
+__all__ = [
+    "snapshot",
+    "spark_runner",
+    "spark_session",
+    "tasks_under_way",
+    "temporary_views",
+    "where_option",
+    "write",
+]

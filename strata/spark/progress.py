@@ -8,7 +8,9 @@ from pyspark.sql import SparkSession
 def tasks_under_way(spark: SparkSession) -> Callable[[], str]:
     """Return a function that says how many tasks of the stages under way are done.
 
-    It may be called from any thread. Errs: low in all tasks, by stages that have not begun.
+    It may be called from any thread. Errs: low in all tasks, by stages that have not begun; low in
+    tasks that are done, by those of the last tenth of a second before an executor's next event, at
+    most until its heartbeat (10 s).
     """
     tracker = spark.sparkContext.statusTracker()
 

@@ -2,6 +2,7 @@
 
 import re
 import time
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -10,24 +11,33 @@ from pyspark.sql import SparkSession
 from strata.spark.progress import tasks_under_way
 
 pytestmark = pytest.mark.spark
+PATIENCE = 60.0  # seconds; Spark shows a task's end at its next event, at the latest a heartbeat
 
 
-def slept(seconds: float) -> float:
-    time.sleep(seconds)
-    return seconds
+def until_there(path: str) -> str:
+    """End once a file is there, or when the patience does."""
+    end = time.monotonic() + PATIENCE
+    while path and not Path(path).exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    return path
 
 
-def test_tasks_that_are_done_are_counted_while_others_run(spark: SparkSession) -> None:
+def test_tasks_that_are_done_are_counted_while_others_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     look = tasks_under_way(spark)
     assert look() == "the driver works, Spark has no task"
-    work = spark.sparkContext.parallelize([0.01, 0.01, 4.0], 3).map(slept)
+    gate = tmp_path / "seen"
+    work = spark.sparkContext.parallelize(["", "", str(gate)], 3).map(until_there)
     thread = Thread(target=work.collect)
     thread.start()
     seen = set()
     while thread.is_alive():
         seen.add(look())
+        if "2 of 3 tasks of Spark are done, 1 run" in seen:
+            gate.touch()
         time.sleep(0.05)
     thread.join()
-    assert "2 of 3 tasks of Spark are done, 1 run" in seen
+    assert gate.exists(), seen
     counts = re.compile(r"\d of 3 tasks of Spark are done, \d run")
     assert all(counts.fullmatch(line) for line in seen if "3" in line)

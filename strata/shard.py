@@ -32,12 +32,13 @@ from strata.plain.conditions import Condition
 from strata.plain.parse import plain_filter
 from strata.plain.weaker import weaker
 from strata.read.changes import Stretch, listen
-from strata.read.count import Counted, count_rows
+from strata.read.count import Counted, any_row, count_rows
 from strata.read.dataset import Rows, ShardDataset
 from strata.read.filtered import filtered_scan
 from strata.read.frame import lazy_frame
 from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.read.together import common_time
+from strata.read.values import ValuesFound, distinct_values, extreme_value
 from strata.state.described import describe, summarise
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
@@ -121,6 +122,64 @@ class Shard:
         before the shard's `since` count as `since`. Otherwise as `count`.
         """
         return self._counted(as_of, where, by).by_bucket
+
+    def exists(self, *, as_of: int | None = None, where: str | None = None) -> bool:
+        """Return whether a row satisfies a plain filter; otherwise as `count`.
+
+        Reading ends with the first row that no retraction can take back.
+        """
+        with reading(self.stores, self.name, self.settings, "exists") as state:
+            filter = None if where is None else plain_filter(state.relation, where)
+            there, found = any_row(
+                self.stores, state, filter=filter, as_of=as_of, settings=self.settings
+            )
+            record_count(self.stores, state, found, filter, self.usage, self.metrics)
+            return there
+
+    def min(self, column: str, *, as_of: int | None = None, where: str | None = None) -> Any:
+        """Return the least value of a column at `as_of`; None if no row has one.
+
+        `where`: a plain filter. Only parts that may hold the value are read, as far as the shard's
+        mode allows; see `strata.read.values` for the order and for retracted rows.
+        Raises: InvalidRequest for a column without an order, or a filter that needs Spark
+        (`strata.spark.values`).
+        """
+        return self._values(extreme_value, column, as_of, where, greatest=False).value
+
+    def max(self, column: str, *, as_of: int | None = None, where: str | None = None) -> Any:
+        """Return the greatest value of a column; otherwise as `min`."""
+        return self._values(extreme_value, column, as_of, where, greatest=True).value
+
+    def distinct(
+        self, column: str, *, limit: int = 1000, as_of: int | None = None, where: str | None = None
+    ) -> ValuesFound:
+        """Return the different values of a column in their order, at most `limit` of them.
+
+        `values` of the answer is an Arrow array; `complete` says whether it has all of them.
+        Otherwise as `min`.
+        """
+        return self._values(distinct_values, column, as_of, where, limit=limit)
+
+    def _values(
+        self,
+        find: Callable[..., ValuesFound],
+        column: str,
+        as_of: int | None,
+        where: str | None,
+        **options: Any,
+    ) -> ValuesFound:
+        with reading(self.stores, self.name, self.settings, "values") as state:
+            found = find(
+                self.stores,
+                state,
+                column,
+                filter=None if where is None else plain_filter(state.relation, where),
+                as_of=as_of,
+                settings=self.settings,
+                **options,
+            )
+            record(self.stores, state, found.plan, found.filter, self.usage, self.metrics)
+            return found
 
     def _counted(self, as_of: int | None, where: str | None, by: str | None) -> Counted:
         with reading(self.stores, self.name, self.settings, "count") as state:

@@ -73,6 +73,17 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "count": CommandEntry(
         "counting", "Count rows, by statistics where they prove the answer, else by reading."
     ),
+    "min": CommandEntry(
+        "values", "Print the least value of a column, reading only parts that may hold it."
+    ),
+    "max": CommandEntry(
+        "values", "Print the greatest value of a column, reading only parts that may hold it."
+    ),
+    "distinct": CommandEntry("values", "List the different values of a column, in their order."),
+    "exists": CommandEntry(
+        "values",
+        "Say whether a row satisfies a filter: true or false; stop at the first that counts.",
+    ),
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),

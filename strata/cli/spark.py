@@ -23,6 +23,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
 from strata.read.count import FilterRun
+from strata.read.values import ValueSource
 from strata.spark.front.catalyst import analyse
 from strata.spark.session import spark_session
 from strata.state.state import State
@@ -100,6 +101,19 @@ def counting(
             filter,
             spark_run(spark, context.stores, state, filter, by, context.settings.read),
         )
+
+
+@contextmanager
+def finding(
+    context: Context, state: State, where: str, column: str, now: int | None
+) -> Iterator[tuple[Filter, ValueSource]]:
+    """Yield a filter, and how Spark finds values of a column by it, while Spark is there."""
+    from strata.spark.values import spark_values
+
+    with session(context) as spark:
+        filter = analyse(spark, state.relation, where, now=now)
+        settings = context.settings.read
+        yield filter, spark_values(spark, context.stores, state, column, filter, settings)
 
 
 def read_filtered(

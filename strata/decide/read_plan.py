@@ -5,9 +5,9 @@ and an object is made only for a part that is accessed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import overload
+from typing import Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.parts.manifests import PageParts
 from strata.state.state import Batch
+
+GROWTH: Final = 4  # each step of a reader that may stop reads as many times the parts before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,17 @@ class ReadPlan:
     def parts_fetched(self) -> int:
         """Return how many parts are fetched."""
         return sum(len(run.parts) for run in self.runs)
+
+    def steps(self) -> "Iterator[ReadPlan]":
+        """Yield the fetched parts in plans that grow, for a reader that may stop at any of them."""
+        size = 1
+        for run in self.runs:
+            start, parts = 0, len(run.parts)
+            while start < parts:
+                some = run.parts if not start and parts <= size else run.parts[start : start + size]
+                yield replace(self, runs=(replace(run, parts=some),))
+                start += size
+                size *= GROWTH
 
     def groups_of(self, ref: PartRef) -> tuple[int, ...]:
         """Return the row groups of a fetched part that are read."""

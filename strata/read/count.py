@@ -111,6 +111,49 @@ def count_rows(  # noqa: PLR0913 - options, by name
     return replace(_answer(plan, tally, by), other=other)
 
 
+def any_row(  # noqa: PLR0913 - options, by name
+    stores: Stores,
+    state: State,
+    *,
+    filter: Filter | None = None,
+    as_of: int | None = None,
+    pushdown: str | None = None,
+    mode: str | None = None,
+    run: FilterRun | None = None,
+    settings: ReadSettings = DEFAULTS,
+) -> tuple[bool, Counted]:
+    """Return whether a row satisfies a filter: whether their count is above 0, and what was read.
+
+    Reading ends with the first row that no retraction can take back. Options: as `count_rows`.
+    """
+    other = None if filter is None else complement(filter)
+    if run is not None:
+        other = run.other
+    plan, tally = plan_count(
+        stores, state, as_of=as_of, filter=filter, other=other, pushdown=pushdown, mode=mode
+    )
+    found, read = _total(tally), []
+    for some in () if found > 0 and plan.monotonic else plan.steps():
+        if run is None:
+            rows = filtered_scan(
+                stores, state, some, filter, columns=[], timed=True, settings=settings
+            )
+        else:
+            rows = run.rows(some)
+        for batch in rows:
+            tally.add(batch.column(T).to_numpy(), batch.column(D).to_numpy())
+        read.append(some)
+        found = _total(tally)
+        if found > 0 and plan.monotonic:
+            break
+    seen = replace(plan, runs=tuple(run for some in read for run in some.runs))
+    return found > 0, replace(_answer(seen, tally, None), other=other)
+
+
+def _total(tally: Tally) -> int:
+    return wrapped(sum(count for _, count in tally.sums()))
+
+
 def _answer(plan: ReadPlan, tally: Tally, by: str | None) -> Counted:
     found = tuple(tally.sums())
     total = wrapped(sum(count for _, count in found))

@@ -1,0 +1,45 @@
+"""Values by a filter that Spark understands are those of the rows that Spark reads."""
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from strata.spark import snapshot
+from strata.spark.values import column_extreme, column_values
+from tests.support.shards import NAME, Events, build, let_skip
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
+    events = build(tmp_path_factory.mktemp("events"))
+    let_skip(events.stores)
+    return events
+
+
+@pytest.mark.parametrize("where", ["lower(carrier) < 'b' -- early", "id % 7 = 3", "id = 1", None])
+@pytest.mark.parametrize("column", ["carrier", "price", "at", "ratio"])
+def test_values_are_those_that_reading_gives(
+    spark: SparkSession, events: Events, where: str | None, column: str
+) -> None:
+    rows = snapshot(spark, NAME, where=where, config=events.settings, pushdown="off")
+    sums = rows.groupBy(column).agg(fn.sum("d").alias("n")).where("n > 0")
+    read = sums.where(f"{column} is not null").select(column)
+    [ends] = read.agg(fn.min(column), fn.max(column)).toArrow().to_pylist()
+    expected = read.orderBy(column).toArrow().column(0).to_pylist()
+
+    least = column_extreme(spark, NAME, column, greatest=False, where=where, config=events.settings)
+    greatest = column_extreme(
+        spark, NAME, column, greatest=True, where=where, config=events.settings
+    )
+    several = column_values(spark, NAME, column, limit=10_000, where=where, config=events.settings)
+
+    assert list(map(repr, [least.value, greatest.value])) == list(map(repr, ends.values()))
+    assert list(map(repr, several.values.to_pylist())) == list(map(repr, expected))
+
+
+def test_few_parts_are_read(spark: SparkSession, events: Events) -> None:
+    found = column_extreme(
+        spark, NAME, "id", greatest=True, where="id + 0 >= 0", config=events.settings
+    )
+
+    assert 0 < found.parts_read < found.plan.parts_total

@@ -14,6 +14,8 @@ time before it commits (`strata.state.versions`), because readers have nothing b
 
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from itertools import chain
+from operator import is_
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from strata.errors import Corrupt
@@ -77,15 +79,16 @@ def _of_spine(old: Spine, new: Spine) -> dict[str, Any]:
 
 
 def _batches(spine: Spine) -> tuple[Batch, ...]:
-    return tuple(batch for slot in spine.slots for batch in slot.batches)
+    return tuple(chain.from_iterable(slot.batches for slot in spine.slots))
 
 
 def _script(old: tuple[Any, ...], new: tuple[Any, ...]) -> list[Any]:
     """Return the items of `new`, each as a new item or as a range [from, to) of those of `old`."""
-    places = {id(item): place for place, item in enumerate(old)}
-    script: list[Any] = []
-    end = 0  # of the last copied range; the next item is usually its successor
-    for item in new:
+    # A commit leaves nearly all items where they are, so they are compared in one call.
+    end = [*map(is_, old, new), False].index(False)  # of the last copied range
+    script: list[Any] = [[0, end]] if end else []
+    places = {id(item): place for place, item in enumerate(old[end:], end)}
+    for item in new[end:]:
         same = end < len(old) and (old[end] is item or old[end] == item)
         place = end if same else places.get(id(item))
         if place is None:

@@ -8,6 +8,7 @@ Invariants: since <= upper; both never regress; the spine's batches are contiguo
 """
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from strata.model.schema import Relation
@@ -372,4 +373,4 @@ class State:
     @property
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches in time order."""
-        return tuple(batch for slot in self.spine.slots for batch in slot.batches)
+        return tuple(chain.from_iterable(slot.batches for slot in self.spine.slots))

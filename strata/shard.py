@@ -292,15 +292,29 @@ class Shard:
         self,
         lower: int = MIN_TIME,
         *,
+        where: str | None = None,
         columns: Sequence[str] | None = None,
         wait: Callable[[], object] = _a_second,
     ) -> Iterator[tuple[Stretch, Iterator[pa.RecordBatch]]]:
         """Yield the changes from `lower` on, each update once; see `strata.read.changes.listen`.
 
-        After a snapshot at `as_of`, the changes go on at as_of + 1.
+        After a snapshot at `as_of`, the changes go on at as_of + 1. `where`: a plain filter, which
+        skips parts as the shard's mode allows.
+        Raises: InvalidRequest for a filter that needs Spark.
         """
+
+        def planned(state: State, plan: ReadPlan, filter: Filter | None) -> None:
+            record(self.stores, state, plan, filter, self.usage, self.metrics)
+
         yield from listen(
-            self.stores, self.name, lower, columns=columns, wait=wait, settings=self.settings
+            self.stores,
+            self.name,
+            lower,
+            where=None if where is None else lambda found: plain_filter(found.relation, where),
+            columns=columns,
+            wait=wait,
+            planned=planned,
+            settings=self.settings,
         )
 
     def inspect(self) -> dict[str, Any]:

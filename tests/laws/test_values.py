@@ -43,10 +43,15 @@ CUTS = {
 
 @pytest.fixture(scope="module", params=list(CUTS), ids=list(CUTS))
 def shard(request: pytest.FixtureRequest) -> Iterator[Shard]:
+    yield from stored_shards(request.param)
+
+
+def stored_shards(cut: str) -> Iterator[Shard]:
+    """Yield one shard of many small parts, of one of `CUTS`; it is read while it is yielded."""
     draw = random.Random(5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "SIZES", CUTS[request.param])
-        if "pages" in request.param:
+        patch.setattr(pages, "SIZES", CUTS[cut])
+        if "pages" in cut:
             patch.setattr(manifests, "PIECE_PARTS", 3)
         stores = memory_stores()
         create(stores, RELATION, part_bytes=2000, row_group_bytes=700)
@@ -56,7 +61,7 @@ def shard(request: pytest.FixtureRequest) -> Iterator[Shard]:
                 (*(cell(draw, name, batch) for name in TYPES), batch, draw.choice((1, 1, 2)))
                 for _ in range(ROWS)
             ]
-            if "retractions" in request.param and batch % 3 == 2:
+            if "retractions" in cut and batch % 3 == 2:
                 # All of an earlier batch, or some of it: its least value is there no more
                 some = before if batch == 5 else draw.sample(before, len(before) // 2)
                 rows += [(*row[:-2], batch, -row[-1]) for row in some]

@@ -37,8 +37,10 @@ from strata.read.dataset import Rows, ShardDataset
 from strata.read.filtered import filtered_scan
 from strata.read.frame import lazy_frame
 from strata.read.scan import DEFAULTS, scan, scan_schema
+from strata.read.subscription import Sink, Subscription, Wish, following
 from strata.read.together import common_time
 from strata.read.values import ValuesFound, distinct_values, extreme_value
+from strata.state.consumers import KEEP_MS
 from strata.state.described import describe, summarise
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
@@ -302,20 +304,59 @@ class Shard:
         skips parts as the shard's mode allows.
         Raises: InvalidRequest for a filter that needs Spark.
         """
-
-        def planned(state: State, plan: ReadPlan, filter: Filter | None) -> None:
-            record(self.stores, state, plan, filter, self.usage, self.metrics)
-
         yield from listen(
             self.stores,
             self.name,
             lower,
-            where=None if where is None else lambda found: plain_filter(found.relation, where),
+            where=_plain(where),
             columns=columns,
             wait=wait,
-            planned=planned,
+            planned=self._log,
             settings=self.settings,
         )
+
+    def subscribe(  # noqa: PLR0913 - what to read, and how
+        self,
+        consumer: str,
+        sink: Sink | None = None,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        start: int | None = None,
+        step_ms: int | None = None,
+        keep_ms: int = KEEP_MS,
+    ) -> Subscription:
+        """Return a session of a consumer, a reader of changes whose position the shard keeps.
+
+        It takes over from any other session of that name. With a sink it goes on where the sink
+        is, otherwise at the stored position; a new consumer begins at `start`, by default at the
+        beginning. `where` and `columns` as of `listen`; `step_ms`: the most time in one delivery;
+        `keep_ms`: how long history waits for a consumer that nobody moves on.
+        Raises: InvalidRequest when compaction has passed its position.
+        """
+        asked = (self.stores, self.name, consumer)
+        wish = Wish(_plain(where), columns, step_ms)
+        if sink is None:
+            return Subscription(
+                *asked,
+                wish,
+                start=start,
+                keep_ms=keep_ms,
+                planned=self._log,
+                settings=self.settings,
+            )
+        return following(
+            *asked,
+            sink,
+            wish,
+            start=start,
+            keep_ms=keep_ms,
+            planned=self._log,
+            settings=self.settings,
+        )
+
+    def _log(self, state: State, plan: ReadPlan, filter: Filter | None) -> None:
+        record(self.stores, state, plan, filter, self.usage, self.metrics)
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""
@@ -351,6 +392,10 @@ class Shard:
     def history(self, limit: int) -> list[dict[str, Any]]:
         """Return the last states, newest first, with the commit that each brought."""
         return [_entry(state) for state in Machine(self.stores).history(self.name, limit)]
+
+
+def _plain(where: str | None) -> Callable[[State], Filter] | None:
+    return None if where is None else lambda state: plain_filter(state.relation, where)
 
 
 def open_shard(settings: Settings, name: str, stores: Stores | None = None) -> Shard:

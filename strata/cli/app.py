@@ -84,6 +84,16 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "values",
         "Say whether a row satisfies a filter: true or false; stop at the first that counts.",
     ),
+    "changes": CommandEntry(
+        "changes",
+        "Show the updates of a stretch of time as they were written, retractions included.",
+    ),
+    "deliver": CommandEntry(
+        "changes", "Hand a consumer the changes that it does not have yet, each exactly once."
+    ),
+    "consumers": CommandEntry(
+        "changes", "List who follows the changes, and how far behind; or remove a consumer."
+    ),
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),

@@ -16,6 +16,7 @@ from strata.machine.machine import Machine
 from strata.machine.reader_hold import PREFIX
 from strata.model.near import one_of
 from strata.model.time import format_time
+from strata.state.consumers import CONSUMERS
 from strata.state.holds import PUBLISHED, drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State
 
@@ -162,4 +163,6 @@ def _kind(found: Hold) -> str:
         return "critical"
     if found.name.startswith(PUBLISHED):
         return "published"
+    if found.name.startswith(CONSUMERS):
+        return "consumer"
     return "shared" if found.name.startswith(PREFIX) else "leased"

@@ -14,7 +14,7 @@ has the grace of garbage collection.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -84,7 +84,7 @@ def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> 
 
 def kept_while(
     stores: Stores, state: State, settings: ReadSettings, purpose: str, rows: Iterator[T]
-) -> Iterator[T]:
+) -> Generator[T]:
     """Yield the items of `rows`; the state's parts stay stored from the first to the last item."""
     with kept(stores, state, settings, purpose):
         yield from rows

@@ -74,11 +74,10 @@ def plan_changes(  # noqa: PLR0913 - options, by name
     moved them.
     """
     upper = state.upper if upper is None else upper
-    plan = _plan(stores, state, lower, upper, filter, pushdown, mode)
-    return _stretch(plan, lower, upper)
+    return planned_stretch(stores, state, lower, upper, filter, pushdown, mode)[0]
 
 
-def _plan(  # noqa: PLR0913 - options of a read
+def planned_stretch(  # noqa: PLR0913, PLR0917 - options of a read
     stores: Stores,
     state: State,
     lower: int,
@@ -86,29 +85,22 @@ def _plan(  # noqa: PLR0913 - options of a read
     filter: Filter | None,
     pushdown: str | None = None,
     mode: str | None = None,
-) -> ReadPlan:
-    """Return the plan of a read of the batches that hold updates of a stretch."""
+) -> tuple[Stretch, ReadPlan]:
+    """Return the same with its plan: a read of the batches that hold updates of the stretch."""
     _check(state, lower, upper)
     if lower == upper:
-        return ReadPlan(state.name, upper, "off")
+        return Stretch(lower, upper, ()), ReadPlan(state.name, upper, "off")
     slots = (
-        replace(
-            slot, batches=tuple(b for b in slot.batches if b.upper > lower and b.lower < upper)
-        )
+        replace(slot, batches=tuple(b for b in slot.batches if b.upper > lower and b.lower < upper))
         for slot in state.spine.slots
     )
     near = replace(state, spine=Spine(tuple(slots), state.spine.next_id))
-    return plan_read(
-        stores, near, as_of=upper - 1, filter=filter, pushdown=pushdown, mode=mode
-    )
-
-
-def _stretch(plan: ReadPlan, lower: int, upper: int) -> Stretch:
+    plan = plan_read(stores, near, as_of=upper - 1, filter=filter, pushdown=pushdown, mode=mode)
     parts: list[PartRef] = []
     for listed in plan.parts.tables():
         inside = pc.and_(pc.greater_equal(listed["t_high"], lower), pc.less(listed["t_low"], upper))
         parts += part_refs(listed.filter(inside))
-    return Stretch(lower, upper, tuple(parts), plan.groups)
+    return Stretch(lower, upper, tuple(parts), plan.groups), plan
 
 
 def _check(state: State, lower: int, upper: int) -> None:
@@ -130,7 +122,7 @@ def _check(state: State, lower: int, upper: int) -> None:
         )
 
 
-def changes(  # noqa: PLR0913 - what to read, and how it is shown
+def changes(
     stores: Stores,
     state: State,
     stretch: Stretch,
@@ -202,9 +194,8 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
         if state.upper > lower:
             state = held_state(stores, name, settings)
             filter = None if where is None else where(state)
-            plan = _plan(stores, state, lower, state.upper, filter)
+            stretch, plan = planned_stretch(stores, state, lower, state.upper, filter)
             planned(state, plan, filter)
-            stretch = _stretch(plan, lower, state.upper)
             rows = changes(
                 stores, state, stretch, filter=filter, columns=columns, settings=settings
             )

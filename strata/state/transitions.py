@@ -17,6 +17,7 @@ from strata.model.spec import ShardSpec
 from strata.model.sums import wrapped
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
+from strata.state.consumers import CONSUMERS
 from strata.state.generations import check_writer
 from strata.state.holds import live_holds
 from strata.state.rollout import begun
@@ -365,5 +366,7 @@ def advance_since(state: State, now_ms: int, since: int) -> tuple[State, Advance
     held_by = tuple(h.name for h in live if h.since < since)
     if target <= state.since:
         return state, Advanced(state.since, moved=False, held_by=held_by)
-    following = step(state, now_ms, since=target, holds=live)
+    # A consumer that since has passed must learn of it, so its position stays.
+    kept = tuple(h for h in state.holds if h in live or h.name.startswith(CONSUMERS))
+    following = step(state, now_ms, since=target, holds=kept)
     return following, Advanced(target, moved=True, held_by=held_by)

@@ -47,6 +47,11 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ("publish", ["publish", "s"], []),  # in earnest it needs a library: tests/unit/publish
     ("backups", ["backups", BACKUP], ["backups", BACKUP, "--drop", "{1}"]),
     ("erase", [], []),  # needs Spark: tests/spark/test_erase_command.py
+    (
+        "consumers",
+        ["consumers"],
+        ["consumers", "s", "--remove", "c", "--reason", "due"],
+    ),
     ("holds", ["holds"], ["holds", "s", "--release", "h", "--owner", "x", "--reason", "due"]),
     (
         "stats backfill",
@@ -99,6 +104,7 @@ class World:
         self.run("compact", "s", "--full")
         self.run("backup", BACKUP)
         self.run("holds", "s", "--take", "h", "--owner", "x")
+        self.run("deliver", "s", "c", "--into", str(self.root / "out"))
         self.take_in(4)
         declared.write_text(SPEC + "part_bytes: 4194304\n")
         return self

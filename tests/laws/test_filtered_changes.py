@@ -24,7 +24,7 @@ from strata.read.changes import Stretch, changes, plan_changes
 from strata.shard import Shard
 from strata.state.state import State
 from strata.state.transitions import advance_since
-from tests.laws.test_engines import RELATION, TYPES, drawn, in_arrow
+from tests.laws.test_engines import TYPES, drawn, in_arrow
 from tests.laws.test_values import stored_shards
 from tests.support.stored import settings
 

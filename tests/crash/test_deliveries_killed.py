@@ -1,0 +1,113 @@
+"""Law: a folder of changes has each update once, however often who fills it is killed."""
+
+import os
+import random
+import signal
+import time
+import traceback
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from strata.compact import compact_shard
+from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
+from strata.model.settings import StoreSettings
+from strata.model.time import MIN_TIME
+from strata.read.folder_sink import ParquetFolder
+from strata.shard import Shard
+from strata.state.consumers import consumers_of
+from strata.state.transitions import advance_since
+from strata.store.open import open_stores
+from tests.laws.test_changes import fixed_history
+from tests.support.stored import append, create, settings
+from tests.support.updates import table
+
+ROUNDS = 30
+ROWS = 40
+
+
+def deliver(shard: Shard, folder: Path, where: str | None) -> None:
+    sink = ParquetFolder(folder)
+    shard.subscribe("c", sink, where=where, step_ms=3).into(sink)
+
+
+def killed_after(seconds: float, shard: Shard, folder: Path, where: str | None) -> bool:
+    """Deliver in a child, kill it after some time; return whether it was still at work."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            # What the parent has opened is not for a child.
+            deliver(Shard(open_stores(shard.stores.settings), shard.name), folder, where)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def stored(folder: Path) -> Counter[tuple[int, int]]:
+    found: Counter[tuple[int, int]] = Counter()
+    for file in folder.glob("changes.*.parquet"):
+        for row in pq.read_table(file).to_pylist():
+            found[row["id"], row["t"]] += row["d"]
+    return found
+
+
+def test_a_killed_delivery_is_made_once(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    relation, _ = fixed_history()
+    place = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/c.db")
+    shard = Shard(open_stores(place), "shard")
+    create(shard.stores, relation)
+    folder, half = tmp_path / "all", tmp_path / "half"
+    expected: Counter[tuple[int, int]] = Counter()
+    kills = 0
+
+    for number in range(ROUNDS):
+        rows = [(number * ROWS + i, number * 5 + i % 5, draw.choice((1, 2))) for i in range(ROWS)]
+        append(shard.stores, "shard", number * 5, number * 5 + 5, [table(relation, rows)])
+        expected.update({(row, t): d for row, t, d in rows})
+        kills += killed_after(draw.uniform(0.0, 0.08), shard, folder, None)
+        if number % 4 == 3:
+            Machine(shard.stores).apply(
+                "shard", partial(advance_since, since=shard.state().upper - 1)
+            )
+            compact_shard(shard.stores, "shard", settings(history_ms=None), full=True)
+        found = stored(folder)
+        assert found == Counter({key: expected[key] for key in found})
+        [consumer] = consumers_of(shard.state()) or [None]
+        if consumer is not None and consumer.position > MIN_TIME:
+            assert all(key in found for key in expected if key[1] < consumer.position)
+    assert kills > ROUNDS // 4
+
+    deliver(shard, folder, None)
+    assert stored(folder) == expected
+    Shard(shard.stores, "shard").subscribe("d", ParquetFolder(half), where="id < 100")
+    assert stored(half) == Counter()
+
+
+def test_a_sink_that_lacks_changes_is_refused(tmp_path: Path) -> None:
+    relation, batches = fixed_history()
+    place = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/c.db")
+    shard = Shard(open_stores(place), "shard")
+    create(shard.stores, relation)
+    for lower, upper, runs in batches:
+        append(shard.stores, "shard", lower, upper, runs)
+    deliver(shard, tmp_path / "one", "id >= 10")
+    assert sorted(stored(tmp_path / "one")) == [(10, 10), (11, 15)]
+    one, two = (ParquetFolder(tmp_path / name) for name in ("one", "two"))
+    assert shard.subscribe("c", one).into(one) == (0, 0)
+    with pytest.raises(InvalidRequest, match="lacks changes"):
+        shard.subscribe("c", two)
+    file, *_ = one.folder.glob("*.parquet")
+    assert pq.read_schema(file).names == ["id", "t", "d"]

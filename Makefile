@@ -255,6 +255,11 @@ dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Ai
 	done
 	.venv-dist/bin/twine check --strict dist/strata_shards-* dist/airflow_provider_strata-*
 
+# `python -m tools.release VERSION --write` comes first: CONTRIBUTING.md, Releases.
+.PHONY: release
+release: .venv/.dev ## Check and build a release in dist/VERSION, the same twice to the byte: VERSION=0.2.0 AGAINST=
+	.venv/bin/python -m tools.release "$(VERSION)" $(if $(AGAINST),--against "$(AGAINST)")
+
 .PHONY: test-packages
 test-packages: dist ## Install the packages into empty environments, and use them there
 	$(PYTEST) tests/packages/installed.py tests/packages/image.py

@@ -76,7 +76,14 @@ def installed(python: str) -> dict[str, Any]:
     ]  # fmt: skip
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     document: dict[str, Any] = json.loads(done.stdout)
+    document["metadata"]["component"]["version"] = own_version(ROOT)
     return document
+
+
+def own_version(root: Path) -> str:
+    """Return the version of the engine, which its pyproject.toml leaves to the source."""
+    source = (root / "strata" / "__init__.py").read_text("utf-8")
+    return source.partition('__version__ = "')[2].partition('"')[0]
 
 
 def vendored(root: Path) -> Iterator[Component]:

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+import strata
+
 FOLDER = Path(__file__).parents[3] / "requirements"
 GOOD = "orjson==0.0.1 \\\n    --hash=sha256:00\n"
 
@@ -162,6 +164,10 @@ def test_the_bill_of_materials_has_what_is_installed_and_the_front_end(
     known.append({"name": "secret", "version": "2", "licenses": []})
     assert sbom.main(["--out", str(tmp_path)]) == 1
     assert "secret 2: its licence is not known" in capsys.readouterr().out
+
+
+def test_the_bill_of_materials_names_the_version_of_the_source() -> None:
+    assert module("sbom").own_version(FOLDER.parent) == strata.__version__
 
 
 def declared() -> list[str]:

@@ -76,6 +76,8 @@ def prepare(root: Path, version: str, clock: Clock) -> int:
     except ValueError as error:
         return _refused([str(error)])
     changed = set_version(root, version)
+    if found := [*disagreements(root, version)]:
+        return _refused(found)
     if text != file.read_text("utf-8"):
         file.write_text(text, "utf-8")
         changed.append(CHANGELOG)

@@ -11,8 +11,8 @@ from typing import Final
 
 # A file, and what surrounds the version in it. `tests/unit/tools/test_release.py` looks for others.
 PLACES: Final[tuple[tuple[str, str], ...]] = (
-    ("strata/__init__.py", r'^(__version__ = ")([^"]+)(")$'),
-    ("plugins/strata_airflow/__init__.py", r'^(__version__ = ")([^"]+)(")$'),
+    ("strata/__init__.py", r'^(__version__ = ")([^"]+)(")'),
+    ("plugins/strata_airflow/__init__.py", r'^(__version__ = ")([^"]+)(")'),
     ("plugins/pyproject.toml", r'("strata-shards\[ui\]~=)([^"]+)(")'),
     ("docs/how-to/install.md", r"((?:strata_shards|airflow_provider_strata)-)([\w.]+)(-py3-)"),
 )

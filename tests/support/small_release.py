@@ -68,7 +68,7 @@ class Small:
         self.put("strata/__init__.py", '__version__ = "0.1.0"\n')
         self.put("strata/data.json", "{}\n")
         self.put("pyspark_strata/__init__.py", "")
-        self.put("plugins/strata_airflow/__init__.py", '__version__ = "0.1.0"\n')
+        self.put("plugins/strata_airflow/__init__.py", '__version__ = "0.1.0"  # the same\n')
         self.put("plugins/pyproject.toml", 'dependencies = ["strata-shards[ui]~=0.1.0"]\n')
         self.put(
             "docs/how-to/install.md", "pip install dist/strata_shards-0.1.0-py3-none-any.whl\n"

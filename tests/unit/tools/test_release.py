@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import strata
 from tests.support.small_release import Small
 from tools.release import main
-from tools.version import PLACES, open_section, sections
+from tools.version import PLACES, disagreements, open_section, sections, set_version
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -51,40 +52,27 @@ def test_writing_sets_every_place_and_names_what_a_person_runs(
     assert small.git("diff") == once, "a second time changes nothing"
 
 
-def test_no_other_file_that_people_follow_names_the_version(tmp_path: Path) -> None:
+def test_no_other_file_that_people_follow_names_the_version() -> None:
     """One that does would go on naming the last release: give it a place in `PLACES`."""
-    version = re.search(
-        r'"(.+)"', (PROJECT / "strata/__init__.py").read_text("utf-8").split("__version__ = ")[1]
-    )
-    assert version is not None
+    folders = ("deploy", "docs/how-to", "docs/tutorial", "plugins", "dags", "jobs", "config")
+    files = ("README.md", "Makefile", "strata/__init__.py")
     listed = subprocess.run(
-        [
-            "git",
-            "grep",
-            "--files-with-matches",
-            "--fixed-strings",
-            version[1],
-            "--",
-            "deploy",
-            "docs/how-to",
-            "docs/tutorial",
-            "plugins",
-            "dags",
-            "jobs",
-            "config",
-            "README.md",
-            "Makefile",
-            "pyproject.toml",
-            "requirements/*.py",
-            "requirements/*.in",
-            "strata/__init__.py",
-        ],
+        ["git", "grep", "-lwF", strata.__version__, "--", *folders, *files],
         cwd=PROJECT,
         text=True,
         capture_output=True,
         check=True,
     )
     assert sorted(listed.stdout.split()) == sorted(name for name, _ in PLACES)
+
+
+def test_every_place_of_the_project_names_its_version_and_can_name_the_next(tmp_path: Path) -> None:
+    assert [*disagreements(PROJECT, strata.__version__)] == []
+    for name, _ in PLACES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((PROJECT / name).read_bytes())
+    assert set_version(tmp_path, "99.0.0rc1") == [name for name, _ in PLACES]
+    assert [*disagreements(tmp_path, "99.0.0rc1")] == []
 
 
 def test_the_changelog_of_the_project_can_be_opened() -> None:

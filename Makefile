@@ -260,6 +260,13 @@ dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Ai
 release: .venv/.dev ## Check and build a release in dist/VERSION, the same twice to the byte: VERSION=0.2.0 AGAINST=
 	.venv/bin/python -m tools.release "$(VERSION)" $(if $(AGAINST),--against "$(AGAINST)")
 
+.PHONY: smoke
+smoke: .venv/.dev ## Build the engine's wheel, install it alone into an empty environment, and use it
+	.venv/bin/python -m strata.kernels --ready
+	rm -f dist/strata_shards-*.whl
+	$(MAKE) --no-print-directory wheel
+	$(PYTEST) tests/packages/smoke.py
+
 .PHONY: test-packages
 test-packages: dist ## Install the packages into empty environments, and use them there
 	$(PYTEST) tests/packages/installed.py tests/packages/image.py

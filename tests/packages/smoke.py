@@ -1,0 +1,77 @@
+"""The engine's wheel alone, in an empty environment: `make smoke`, a step of CI.
+
+It installs from the package index, as `make setup` does, so no other run of the tests collects it.
+`tests/packages/installed.py` does more, with Spark and Airflow.
+"""
+
+import json
+import subprocess
+import zipfile
+
+import pytest
+
+import strata
+from tests.support.empty_environment import PROJECT, Place, built
+
+WHERE = "total > 90"
+SLOW_S = 2  # a kernel that is compiled, as a person who waits feels it
+# Runs a command of the command line, and says which kernels were compiled for how long.
+WATCHED = """\
+import json, sys, time
+from numba.core import event
+
+class Compiled(event.Listener):
+    began, took = {}, {}
+    def on_start(self, found): self.began[str(found.data["dispatcher"])] = time.monotonic()
+    def on_end(self, found):
+        name = str(found.data["dispatcher"])
+        self.took[name] = time.monotonic() - self.began[name]
+
+event.register("numba:compile", Compiled())
+from strata.cli.app import main
+
+try:
+    main()
+finally:
+    print("COMPILED", json.dumps(Compiled.took), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("smoke"), str(built("strata_shards", ".whl")))
+    place.declare()
+    return place
+
+
+def test_the_wheel_has_every_file_of_its_packages() -> None:
+    listed = ["git", "ls-files", "-z", "--", "strata", "pyspark_strata"]
+    names = subprocess.run(listed, cwd=PROJECT, check=True, text=True, capture_output=True)
+    wanted = [name for name in names.stdout.split("\0") if name and (PROJECT / name).exists()]
+    assert len(wanted) > 200
+    with zipfile.ZipFile(built("strata_shards", ".whl")) as wheel:
+        inside = set(wheel.namelist())
+        assert [name for name in wanted if name not in inside] == []
+        differing = [n for n in wanted if wheel.read(n) != (PROJECT / n).read_bytes()]
+    assert differing == []
+
+
+def test_the_first_commands_work_and_wait_for_no_compiler(place: Place) -> None:
+    assert place.run("strata", "--version").stdout == f"strata {strata.__version__}\n"
+    interval = ("--lower", "2026-03-01", "--upper", "2026-03-03")
+    waited: dict[str, float] = {}
+    answers = []
+    for words in (
+        ("ingest", "orders", *interval, "--json"),
+        ("read", "orders", "--where", WHERE, "--count", "--json"),
+        ("explain", "orders", "--where", "total > 1000", "--json"),
+    ):
+        done = place.run("python", "-c", WATCHED, *words)
+        *_, compiled = done.stderr.splitlines()
+        waited |= json.loads(compiled.removeprefix("COMPILED "))
+        answers.append(json.loads(done.stdout))
+    assert {name: took for name, took in waited.items() if took > SLOW_S} == {}
+    _, read, explained = answers
+    assert read["rows"] == 400
+    assert explained["parts_total"] >= 1
+    assert explained["parts_kept"] == 0, "its statistics prove that nothing is above 1,000"

@@ -77,8 +77,8 @@ class Context:
         file = Path(consensus.removeprefix(_SQLITE))
         if not self.settings_file and consensus.startswith(_SQLITE) and not file.exists():
             remark(
-                f"no settings file was given and there is no {file}:"
-                " name one with --config or STRATA_CONFIG"
+                f"no settings file was given; without one the store is {file}, which is not there"
+                " yet: --config or STRATA_CONFIG names another"
             )
         return open_stores(self.settings.store)
 

@@ -257,7 +257,7 @@ dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Ai
 
 # `python -m tools.release VERSION --write` comes first: CONTRIBUTING.md, Releases.
 .PHONY: release
-release: .venv/.dev ## Check and build a release in dist/VERSION, the same twice to the byte: VERSION=0.2.0 AGAINST=
+release: .venv/.dev ## Check and build a release in dist/VERSION, the same twice to the byte: VERSION=x.y.z AGAINST=
 	.venv/bin/python -m tools.release "$(VERSION)" $(if $(AGAINST),--against "$(AGAINST)")
 
 .PHONY: smoke

@@ -214,8 +214,8 @@ def show(
     for one in covered:
         if one.left_out and one.widest is not None:
             remark(
-                f"{one.column}: {one.left_out:,} of {one.widest[0]:,} paths of a part have no "
-                f"statistics; name those that filters need in stats.keep of {shard}"
+                f"in a part, {one.widest.said(one.column)}; name those that filters need in "
+                f"stats.keep of {shard}"
             )
     known = [one.to_json() for one in covered]
     document = {

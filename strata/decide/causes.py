@@ -21,6 +21,7 @@ from strata.format.encodings import encoding
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.stats import STATS_VERSION
+from strata.stats.counted import CountedPaths
 from strata.stats.protected import keep_pattern
 from strata.stats.wire import column_name, parse_name
 
@@ -184,10 +185,7 @@ def left_out(expr: Expr, known: Known) -> str:
         if column is None or paths is None or known.paths_kept is None:
             continue
         kept = known.paths_kept(place[0])
-        said[
-            f"; of {paths:,} paths of {column.name}, {kept:,} have statistics "
-            f"and {max(0, paths - kept):,} are left out"
-        ] = None
+        said[f"; {CountedPaths(paths, kept).said(column.name)}"] = None
     return "".join(said)
 
 

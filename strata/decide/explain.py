@@ -25,7 +25,7 @@ from strata.model.shown import json_of
 from strata.model.time import MIN_TIME
 from strata.parts.unions import batch_stats
 from strata.state.state import State
-from strata.stats.wire import parse_name
+from strata.stats.counted import kept_paths
 from strata.store.open import Stores
 
 # Parts whose reason is worked out unless every part is requested; takes seconds
@@ -296,12 +296,7 @@ class _PathCounts:
     def of(self, row: int, column_id: int) -> int:
         """Return the number of paths below the root of a column, in a part of the piece."""
         if column_id not in self._counts:
-            counts = np.zeros(self._whole.num_rows, np.int64)
-            for name in self._whole.column_names:
-                parsed = parse_name(name)
-                if parsed is not None and parsed[0] == column_id and parsed[1]:
-                    counts += np.asarray(self._whole[name].is_valid())
-            self._counts[column_id] = counts
+            self._counts[column_id] = kept_paths(self._whole, column_id)
         return int(self._counts[column_id][self._piece.rows[row]])
 
     @cached_property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from strata.model.schema import Relation
+from strata.stats.counted import CountedPaths
 from strata.stats.wire import OF_VALUES, parse_name, parse_pair, place_of
 
 _KINDS: Final = dict(zip(OF_VALUES, ("sets", "blooms", "shapes", "pairs"), strict=True))
@@ -20,19 +21,18 @@ class Coverage:
     places: set[str] = field(default_factory=set)  # that some part knows: the column, or inside it
     known: int = 0  # places, summed over parts
     cut: int = 0  # parts in which a map has keys without statistics
-    # Of the part with the most paths of JSON without statistics: all its paths, and how many have
-    # some. None: no part says how many there are
-    widest: tuple[int, int] | None = None
+    # Of the part with the most paths of JSON without statistics; None: no part says how many
+    widest: CountedPaths | None = None
     values: dict[str, set[str]] = field(default_factory=dict)  # places with sets and so on
 
     @property
     def left_out(self) -> int | None:
         """Return how many paths of one part have no statistics, at most; None if nobody counted."""
-        return None if self.widest is None else max(0, self.widest[0] - self.widest[1])
+        return None if self.widest is None else self.widest.left_out
 
-    def widen(self, counts: tuple[int, int]) -> None:
-        """Take the paths of another part: all, and how many of them have statistics."""
-        self.widest = max(self.widest or counts, counts, key=lambda pair: pair[0] - pair[1])
+    def widen(self, counts: CountedPaths) -> None:
+        """Take the paths of another part."""
+        self.widest = max(self.widest or counts, counts, key=lambda one: one.paths - one.kept)
 
     def to_json(self) -> dict[str, Any]:
         """See `Report`."""
@@ -42,13 +42,13 @@ class Coverage:
             "places": len(self.places),
             "places_a_part": round(self.known / self.parts, 1) if self.parts else 0,
             "parts_with_keys_left_out": self.cut,
-            "paths": None if self.widest is None else self.widest[0],
+            "paths": None if self.widest is None else self.widest.paths,
             "paths_left_out": self.left_out,
             **{kind: len(self.values.get(kind, ())) for kind in _KINDS.values()},
         }
 
 
-def paths_of(part: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
+def paths_of(part: Mapping[str, Any]) -> dict[int, CountedPaths]:
     """Return of each JSON column how many paths a part has, and how many have statistics.
 
     Columns for which the part does not say how many there are (as parts of earlier versions) are
@@ -61,7 +61,7 @@ def paths_of(part: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
     for name, fields in part.items():
         parsed = parse_name(name)
         if parsed is not None and parsed[1] is None and fields.get("paths") is not None:
-            counted[parsed[0]] = (fields["paths"], having[parsed[0]])
+            counted[parsed[0]] = CountedPaths(fields["paths"], having[parsed[0]])
     return counted
 
 

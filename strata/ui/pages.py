@@ -33,6 +33,7 @@ from strata.store.open import Stores
 from strata.ui import charts, evidence, facts, growth, nights, shown
 from strata.ui.answers import Answers
 from strata.ui.blocks import Picture, picture_of
+from strata.ui.capped import capped_paths
 from strata.ui.helped import Measured
 from strata.ui.needs import quarantined
 from strata.ui.one_by_one import StillAsking
@@ -194,6 +195,7 @@ class ConsolePages:
             drawing=spine_svg(picture, answer.marks if answer else None, linked=linked),
             known=list(self.analyst.known(state))[:OFFERED], takes_any=self.analyst.takes_any,
             latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
+            capped=capped_paths(self.stores, state) if newest else [],
         )  # fmt: skip
 
     def rollout(self, base: str, name: str, answering: "Answering | None" = None) -> str:
@@ -246,6 +248,7 @@ class ConsolePages:
             "report.html", "", line=listing.line(name), state=state, picture=picture,
             drawing=spine_svg(picture), what=summary(picture), drawn=drawn, frames=frames,
             latest=listing.operations.latest(name, LATEST), now=self.stores.clock(),
+            capped=capped_paths(self.stores, state),
             content_policy=policy(file=True), answering=None, **self._standing(state, listing),
         )  # fmt: skip
 

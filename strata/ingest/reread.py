@@ -44,9 +44,9 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
             elif written == "json":
                 value, names = _json(raw, text, spec)
             else:
-                value, names = _columns(raw, row)
+                value, names = _columns(raw, row, spec)
         except (Unreadable, *FAILS):  # a row whose fields cannot even be found shows nothing
-            value, names = _columns(raw, row)[0], set()
+            value, names = _columns(raw, row, spec)[0], set()
         if line is None:  # its text was not found
             names = set()
         same = {name for name, mask in raw.same.items() if mask[row]}
@@ -65,9 +65,15 @@ def _csv(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
 
     def value(name: str, kind: ColumnType) -> object:
         field = fields[name]
-        return None if field is None else twin.from_text(field, kind)
+        return None if field is None else _from_text(field, name, kind, spec)
 
     return value, set(fields)
+
+
+def _from_text(text: bytes | str, name: str, kind: ColumnType, spec: ShardSpec) -> object:
+    """Return the value of a text, by the form that is declared for its column if there is one."""
+    form = spec.source.form_text(name, kind.kind)
+    return twin.from_form(text, form, kind) if form else twin.from_text(text, kind)
 
 
 def _text(field: bytes | str | None) -> str:
@@ -78,7 +84,7 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
     try:
         message = twin.parse_json_line(text.encode(errors="surrogateescape"))
     except Undecided:
-        return _columns(raw, 0)[0], set()
+        return _columns(raw, 0, spec)[0], set()
     except Unreadable as error:
         return partial(_unreadable, str(error)), set(raw.columns)
     if spec.source.envelope in ORDERED:
@@ -92,6 +98,8 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
         found = row.get(name)
         if found is None:
             return None
+        if isinstance(found, str) and spec.source.form_text(name, kind.kind):
+            return _from_text(found, name, kind, spec)
         if spec.source.envelope == "debezium" or schema is not None:
             return twin.from_connect(found, (schema or {}).get(name), kind)
         return twin.from_json(found, kind)
@@ -132,12 +140,15 @@ def _side(schema: Any, side: str) -> dict[str, Any] | None:
     return None if sides is None else _fields(sides.get(side))
 
 
-def _columns(raw: RawFile, row: int) -> tuple[Value, set[str]]:
+def _columns(raw: RawFile, row: int, spec: ShardSpec) -> tuple[Value, set[str]]:
     def value(name: str, kind: ColumnType) -> object:
         column = raw.columns[name]
         if not isinstance(column, pa.Array):
             raise Undecided("the format's library gave no column")
-        return twin.from_python(_plain(column[row]), column.type, kind)
+        found = _plain(column[row])
+        if isinstance(found, str | bytes) and spec.source.form_text(name, kind.kind):
+            return _from_text(found, name, kind, spec)
+        return twin.from_python(found, column.type, kind)
 
     return value, set(raw.columns)
 

@@ -111,7 +111,11 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
     shard refuses such rows.
     """
     spec, relation = task.spec, task.relation
-    wanted = [WantedColumn(c.name, c.type, c.nullable, default_of(c)) for c in relation.columns]
+    written = spec.source.written
+    wanted = [
+        WantedColumn(c.name, c.type, c.nullable, default_of(c), written(c.name, c.type.kind))
+        for c in relation.columns
+    ]
     if spec.source.envelope == "diff":
         wanted.append(WantedColumn(spec.source.diff_column, INT64, nullable=False))
     typed = typed_rows(raw, wanted)

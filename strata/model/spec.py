@@ -6,15 +6,17 @@ when the shard is created (`relation`).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from strata.errors import InvalidRequest
 from strata.model.declared import Declared, OneOf, Parsed, Range, as_declared
+from strata.model.near import one_of
 from strata.model.schema import Column, Relation
 from strata.model.settings import Count, Percent
-from strata.model.types import ColumnType, parse_type
+from strata.model.types import ColumnType, Kind, parse_type
+from strata.model.written import WrittenForm, parse_form
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 LAYOUTS: Final = ("row", "both", "structured")
@@ -26,6 +28,8 @@ NULLS: Final = ("", "NA")
 FORMATS: Final = ("avro", "csv", "json", "jsonl", "orc", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows set or delete a key
+ANY: Final = "*"  # of the forms of dates: every column that is not named
+FORMS_OF: Final = {Kind.DATE: "dates", Kind.TIMESTAMP: "timestamps", Kind.TIMESTAMPTZ: "timestamps"}
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 PartBytes = Annotated[int, Range(1024)]
 BloomBits = Annotated[int, Range(4, 32)]
@@ -73,8 +77,23 @@ class SourceSpec(Declared):
     schema_changes: Annotated[str, OneOf("refuse", "report")] = "refuse"
     delimiter: str = DELIMITER  # CSV: the character between two fields
     nulls: tuple[str, ...] = NULLS  # CSV: the texts of unquoted fields that are null
+    # How texts of date, and of timestamp and timestamptz, are written: (column, form); ANY: of the
+    # other columns. In the file a form for all columns, or a mapping by column
+    dates: tuple[tuple[str, ...], ...] = ()
+    timestamps: tuple[tuple[str, ...], ...] = ()
     # rows are read twice and compared; sampled: as the settings say
     verify: Annotated[str, OneOf("sampled", "always", "never")] = "sampled"
+
+    def form_text(self, column: str, kind: Kind) -> str:
+        """Return the form in which the texts of a column are written; empty: the type's own."""
+        name = FORMS_OF.get(kind)
+        forms: dict[str, str] = {} if name is None else dict(map(_pair, getattr(self, name)))
+        return forms.get(column, forms.get(ANY, ""))
+
+    def written(self, column: str, kind: Kind) -> WrittenForm | None:
+        """Return that form as it is read; None: the type's own. Raises: InvalidRequest."""
+        text = self.form_text(column, kind)
+        return parse_form(text, kind) if text else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +239,7 @@ def _check(spec: ShardSpec) -> None:
             value=delimiter,
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
         )
+    _check_forms(spec)
     by_source = spec.time.origin == "source" and spec.source.envelope == "debezium"
     if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(
@@ -227,9 +247,59 @@ def _check(spec: ShardSpec) -> None:
         )
 
 
+def _check_forms(spec: ShardSpec) -> None:
+    """Refuse forms of dates that no column has, or that cannot be read. Raises: InvalidRequest."""
+    kinds = {column.name: column.type.kind for column in spec.columns}
+    for setting, usual in (("dates", Kind.DATE), ("timestamps", Kind.TIMESTAMPTZ)):
+        where = {"shard": spec.name, "setting": f"source.{setting}"}
+        named = [_pair(pair) for pair in getattr(spec.source, setting)]
+        if named and spec.source.envelope == "debezium":
+            cure = "leave it out; the schema of the connector says how dates are encoded"
+            raise InvalidRequest("Debezium has forms of its own", **where, cure=cure)
+        for column, text in named:
+            kind = usual if column == ANY else kinds.get(column)
+            if kind is None or FORMS_OF.get(kind) != setting:
+                raise InvalidRequest(
+                    f"a form is for a declared column of {setting}",
+                    **where,
+                    column=column,
+                    cure=one_of(
+                        column, [n for n, k in kinds.items() if FORMS_OF.get(k) == setting]
+                    ),
+                )
+            others = {k for n, k in kinds.items() if spec.source.form_text(n, k) == text}
+            for meant in {kind, *(k for k in others if FORMS_OF[k] == setting)}:
+                try:
+                    parse_form(text, meant)
+                except InvalidRequest as error:
+                    details = {**where, "column": column, **error.details}
+                    raise InvalidRequest(error.message, **details, cure=error.cure) from error
+
+
+def forms_in_file(forms: Sequence[Sequence[str]]) -> str | list[str] | dict[str, str]:
+    """Return forms of dates as a declaration has them: one for all columns, or by column."""
+    by_column = {column: form for column, form in forms}
+    if by_column.keys() == {ANY}:
+        return by_column[ANY]
+    return by_column or []
+
+
+def _pair(pair: tuple[str, ...]) -> tuple[str, str]:
+    """Return a column and its form. Raises: InvalidRequest."""
+    if len(pair) != 2:
+        raise InvalidRequest("a form of dates needs a column and a form", value=list(pair))
+    return pair[0], pair[1]
+
+
 def _source(raw: Mapping[str, Any]) -> dict[str, Any]:
-    paths = raw.get("paths")
-    return {**raw, "paths": [paths]} if isinstance(paths, str) else dict(raw)
+    found = dict(raw)
+    if isinstance(raw.get("paths"), str):
+        found["paths"] = [raw["paths"]]
+    for name in set(FORMS_OF.values()) & raw.keys():
+        forms = {ANY: raw[name]} if isinstance(raw[name], str) else raw[name]
+        if isinstance(forms, dict):
+            found[name] = [[column, form] for column, form in forms.items()]
+    return found
 
 
 def _time(raw: Mapping[str, Any]) -> dict[str, Any]:

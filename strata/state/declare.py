@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from strata.errors import Conflict, InvalidRequest
 from strata.model.schema import Relation
-from strata.model.spec import ORDERED, ColumnSpec, ShardSpec
+from strata.model.spec import FORMS_OF, ORDERED, ColumnSpec, ShardSpec, forms_in_file
 from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn, changed
 from strata.state.state import State
 from strata.state.step import step
@@ -109,7 +109,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **{f"source.{name}": _NEXT for name in (
         "paths", "format", "envelope", "diff_column", "max_rejected", "same_content", "late_files",
         "deleted_column", "contradictions", "snapshots", "schema_changes", "delimiter", "nulls",
-        "verify",
+        "dates", "timestamps", "verify",
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},
@@ -130,6 +130,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "rollout.audit_percent": _LADDER,
 }  # fmt: skip
 _CALLED: Final = {"time.origin": "time.from"}
+_FORMS: Final = frozenset(f"source.{name}" for name in FORMS_OF.values())
 
 
 def compared_with(state: State, asked: ShardSpec) -> Comparison:
@@ -206,7 +207,8 @@ def settings_of(spec: ShardSpec) -> dict[str, Any]:
             continue
         for inner in fields(value):
             name = f"{field.name}.{inner.name}"
-            found[_CALLED.get(name, name)] = _plain(getattr(value, inner.name))
+            plain = _plain(getattr(value, inner.name))
+            found[_CALLED.get(name, name)] = forms_in_file(plain) if name in _FORMS else plain
     return found
 
 

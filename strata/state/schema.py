@@ -21,7 +21,15 @@ from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
 from strata.format.values.migrate import default_scalar, not_wider, reads_otherwise, widens
 from strata.model.schema import Column, Relation
-from strata.model.spec import ORDERED, ColumnSpec, ShardSpec, check_column_names
+from strata.model.spec import (
+    ANY,
+    FORMS_OF,
+    ORDERED,
+    ColumnSpec,
+    ShardSpec,
+    SourceSpec,
+    check_column_names,
+)
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
 from strata.state.step import step
@@ -355,6 +363,8 @@ def _declaration(spec: ShardSpec, relation: Relation, change: Change) -> ShardSp
         key=tuple(names[i] for i in relation.key),
         order=tuple(names[i] for i in relation.order),
     )
+    former = change.name if isinstance(change, RenameColumn) else None
+    new = replace(new, source=_with_forms(new, former, getattr(change, "to", "")))
     if not isinstance(change, RenameColumn):
         return new
     time, stats = new.time, new.stats
@@ -362,3 +372,17 @@ def _declaration(spec: ShardSpec, relation: Relation, change: Change) -> ShardSp
         time = replace(time, column=change.to)
     keep = tuple(change.to if pattern == change.name else pattern for pattern in stats.keep)
     return replace(new, time=time, stats=replace(stats, keep=keep))
+
+
+def _with_forms(spec: ShardSpec, former: str | None, name: str) -> SourceSpec:
+    """Return the source; forms of dates follow a column's name, its wider type, and its end."""
+    kinds = {column.name: column.type.kind for column in spec.columns}
+    found: dict[str, list[tuple[str, ...]]] = {setting: [] for setting in FORMS_OF.values()}
+    for setting in found:
+        for column, form in getattr(spec.source, setting):
+            now = name if column == former else column
+            where = setting if now == ANY else FORMS_OF.get(kinds.get(now, Kind.BOOL))
+            if where is not None:
+                found[where].append((now, form))
+    dates, timestamps = (tuple(found[name]) for name in ("dates", "timestamps"))
+    return replace(spec.source, dates=dates, timestamps=timestamps)

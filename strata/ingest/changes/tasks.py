@@ -158,7 +158,13 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
     relation = task.relation
     _check_columns(raw, task)
     wanted = [
-        WantedColumn(c.name, c.type, c.nullable or c.id not in relation.key, default_of(c))
+        WantedColumn(
+            c.name,
+            c.type,
+            c.nullable or c.id not in relation.key,
+            default_of(c),
+            task.spec.source.written(c.name, c.type.kind),
+        )
         for c in relation.columns
     ]
     truncates = _rows_of(raw, TRUNCATE)

@@ -160,7 +160,10 @@ def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[
     """Return how many rows were examined, and what is known of each column."""
     spec = parse_spec(declaration)
     relation = spec.relation()
-    wanted = [WantedColumn(c.name, c.type, nullable=True) for c in relation.columns]
+    wanted = [
+        WantedColumn(c.name, c.type, True, form=spec.source.written(c.name, c.type.kind))
+        for c in relation.columns
+    ]
     tables: list[dict[str, pa.Array]] = []
     rows = 0
     for file in files:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +21,11 @@ from strata.format.encodings import arrow_type
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.values.cast import Cast, Rows
+from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
+from strata.ingest.values.written import from_written
 from strata.model.types import ColumnType
+from strata.model.written import WrittenForm
 
 NEAR: Final = 0.5  # the least likeness of a column's name and of what it may have been renamed to
 NAMED: Final = 12  # undeclared columns in an error
@@ -39,6 +43,13 @@ class WantedColumn:
     type: ColumnType
     nullable: bool
     default: pa.Array | None = None  # one value, for rows in which the source lacks the column
+    form: WrittenForm | None = None  # in which its texts are written; None: the type's own
+
+    @property
+    def unreadable(self) -> str:
+        """Return why a value is rejected."""
+        form = "" if self.form is None else f", written {self.form.text}"
+        return f"not readable as {self.type}{form}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +103,7 @@ def typed_rows(
     for column in wanted:
         cast = _converted(raw, column)
         columns[column.name] = cast.values
-        unreadable = f"not readable as {column.type}"
-        _note(raw, column, cast.bad, unreadable, bad)
+        _note(raw, column, cast.bad, column.unreadable, bad)
         if not column.nullable and cast.values.null_count:
             nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
             missing = np.setdiff1d(nulls, cast.bad)
@@ -106,17 +116,36 @@ def typed_rows(
 def _converted(raw: RawFile, column: WantedColumn) -> Cast:
     """Return a column, with its default if the source lacks it, in the file or in single rows."""
     if column.default is None:
-        return guarded(raw.convert, raw.columns[column.name], column.type)
+        return _typed(raw, column)
     if column.name not in raw.columns:
         filled = column.default.take(pa.array(np.zeros(raw.count, np.int64)))
         return Cast(filled, np.array([], np.int64))
-    cast = guarded(raw.convert, raw.columns[column.name], column.type)
+    cast = _typed(raw, column)
     lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
     if not lacking.any():
         return cast
     where = np.where(lacking, raw.count, np.arange(raw.count))
     both = pa.concat_arrays([cast.values, column.default])
     return Cast(both.take(pa.array(where)), cast.bad)
+
+
+def _typed(raw: RawFile, column: WantedColumn) -> Cast:
+    """Return a column that the source has; its texts are read by their form, if one is declared.
+
+    A value that a schema has turned into text was no text in the source, and has no form.
+    """
+    values = raw.columns[column.name]
+    if column.form is None:
+        return guarded(raw.convert, values, column.type)
+    read = partial(from_written, form=column.form, convert=raw.convert)
+    before = raw.original.get(column.name)
+    if not isinstance(before, list) or not isinstance(values, list):
+        return guarded(read, values, column.type)
+    text = [isinstance(value, str) for value in before]
+    pairs = list(zip(values, text, strict=True))
+    texts = guarded(read, [value if is_text else None for value, is_text in pairs], column.type)
+    others = [None if is_text else value for value, is_text in pairs]
+    return choose(text, texts, guarded(raw.convert, others, column.type))
 
 
 def guarded(convert: Callable[[Raw, ColumnType], Cast], values: Raw, target: ColumnType) -> Cast:

@@ -36,6 +36,7 @@ from strata.ingest.twin.physical import stored
 from strata.ingest.twin.python import from_python
 from strata.ingest.twin.texts import from_text
 from strata.ingest.twin.unreadable import Undecided, Unreadable
+from strata.ingest.twin.written import from_form
 
 __all__ = [
     "Number",
@@ -44,6 +45,7 @@ __all__ = [
     "Unreadable",
     "csv_fields",
     "from_connect",
+    "from_form",
     "from_json",
     "from_python",
     "from_text",

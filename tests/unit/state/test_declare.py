@@ -44,6 +44,8 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "source.schema_changes": ("report", Effect.AT_ONCE, None),
     "source.delimiter": (";", Effect.AT_ONCE, None),
     "source.nulls": ([""], Effect.AT_ONCE, None),
+    "source.dates": ("dd/MM/yyyy", Effect.AT_ONCE, None),
+    "source.timestamps": ("d.M.yyyy H:mm", Effect.AT_ONCE, None),
     "source.verify": ("always", Effect.AT_ONCE, None),
     "time.from": ("column", Effect.AT_ONCE, None),
     "time.column": ("id", Effect.AT_ONCE, None),

@@ -89,12 +89,15 @@ def create(
             context.settings, name, infer, key=keys, format=format, envelope=envelope
         )
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
+        text += "".join(f"# {note}\n" for note in found.notes)
         if out is not None:
             out.write_text(text, encoding="utf-8")
         if not yes:
             remark("nothing was created: correct the proposal, or approve it with --yes")
             why = [asdict(one) for one in found.why]
+            notes = list(found.notes)
             proposal = {"files": found.files, "rows": found.rows, "created": False, "why": why}
+            proposal["notes"] = notes
             shown = rows("why", why, ("setting", "value", "because"))
             return answer({**proposal, "declaration": found.declaration}, text, shown)
         raw: Any = found.declaration

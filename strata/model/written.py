@@ -10,6 +10,7 @@ Source: docs/reference/sources.md, "Dates that are written otherwise".
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from strata.errors import InvalidRequest
@@ -164,7 +165,7 @@ def _problem(pieces: tuple[FormPiece, ...], kind: Kind, since: int | None) -> st
 
 def _run_together(pieces: tuple[FormPiece, ...]) -> bool:
     """Return whether it is unknown where a number ends."""
-    for piece, following in zip(pieces, pieces[1:], strict=False):
+    for piece, following in pairwise(pieces):
         if piece.is_number and piece.least < piece.most:
             begins = following.text[:1].isdigit() if following.field == LITERAL else False
             if following.is_number or begins:

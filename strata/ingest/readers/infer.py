@@ -12,6 +12,7 @@ from typing import Any, Final
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import PACKINGS, SourceFile, files_at
 from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, common_type
 from strata.ingest.readers.propose import Why, proposed
@@ -30,7 +31,8 @@ class Inferred:
     declaration: dict[str, Any]
     files: int
     rows: int
-    why: tuple[Why, ...] = ()  # of key, order and statistics
+    why: tuple[Why, ...] = ()  # of key, order, statistics and forms of dates
+    notes: tuple[str, ...] = ()  # what a person may add, as comments of the file
 
 
 def infer(
@@ -79,12 +81,13 @@ def infer(
         declaration["time"] = {"from": "source"}
     if envelope not in _PROPOSED:
         return Inferred(declaration, len(some), rows)
+    declaration, written, notes = dates_written(declaration, some)
     more, why = proposed(declaration, some)
     keys = more.get("key", ())
-    declared = [c | {"nullable": False} if c["name"] in keys else c for c in declared]
+    declared = [c | {"nullable": False} if c["name"] in keys else c for c in declaration["columns"]]
     source = declaration.pop("source")
     declaration |= {"columns": declared, **more, "source": source}
-    return Inferred(declaration, len(some), rows, why)
+    return Inferred(declaration, len(some), rows, (*written, *why), notes)
 
 
 def _columns(

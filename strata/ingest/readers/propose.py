@@ -156,26 +156,35 @@ def _members(
     ]
 
 
-def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[int, list[_Seen]]:
-    """Return how many rows were examined, and what is known of each column."""
+def typed_tables(
+    declaration: Mapping[str, Any], files: Sequence[SourceFile]
+) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """Yield how many rows were read at once, and their columns, unreadable values null.
+
+    Cost: reads the files of up to LOOKED_BYTES.
+    """
     spec = parse_spec(declaration)
     relation = spec.relation()
     wanted = [
         WantedColumn(c.name, c.type, True, form=spec.source.written(c.name, c.type.kind))
         for c in relation.columns
     ]
-    tables: list[dict[str, pa.Array]] = []
-    rows = 0
     for file in files:
         if file.size_bytes > LOOKED_BYTES:
             continue
         try:
             for raw in read_file(file, spec, relation, {}):
                 typed = typed_rows(raw, wanted)
-                tables.append({name: typed.columns[name] for name in relation.by_name})
-                rows += raw.count
+                yield raw.count, {name: typed.columns[name] for name in relation.by_name}
         except InvalidRequest:  # it will be refused by ingest, with the reason
             continue
+
+
+def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[int, list[_Seen]]:
+    """Return how many rows were examined, and what is known of each column."""
+    relation = parse_spec(declaration).relation()
+    read = list(typed_tables(declaration, files))
+    rows, tables = sum(count for count, _ in read), [table for _, table in read]
     found = []
     for column in relation.columns:
         arrays = [table[column.name] for table in tables]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ingest.values.cast import from_arrow
-from strata.ingest.values.column import Cast, Rows, all_or_halves, choose, valid
+from strata.ingest.values.column import Cast, all_or_halves, choose, valid
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.types import ColumnType, Kind
 from strata.model.written import FRACTION, HALF, LITERAL, NAMES, ZONE, FormPiece, WrittenForm
@@ -23,8 +23,10 @@ MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
 )  # fmt: skip
-DAYS_BEFORE: Final = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int64)
-DAYS_IN: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_FIRSTS: Final = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]")
+# Of the month 12 * year + month: days from 1970 to the day before it, and how many days it has.
+DAYS_TO: Final = np.concatenate([np.zeros(13, np.int64), _FIRSTS[:-1].astype(np.int64) - 1])
+DAYS_IN: Final = np.concatenate([np.zeros(13, np.int64), np.diff(_FIRSTS).astype(np.int64)])
 DAY_MICROS: Final = 86_400_000_000
 EPOCH: Final = 719_162  # days from 0001-01-01 to 1970-01-01
 MOST_DAY: Final = 3_652_058  # 9999-12-31, counted likewise
@@ -70,17 +72,21 @@ def read_written(texts: pa.Array, target: ColumnType, form: WrittenForm) -> Cast
     white space around it.
     """
     there = valid(texts)
-    micros, good = _read(texts, form)
-    wrong = np.flatnonzero(there & ~good)
+    some = texts.drop_null() if texts.null_count else texts
+    found, fits = _read(some, form)
+    wrong = np.flatnonzero(~fits)
     if len(wrong):
         again = all_or_halves(
-            texts.take(pa.array(wrong)), pa.string(), lambda some: some.cast(pa.string())
+            some.take(pa.array(wrong)), pa.string(), lambda few: few.cast(pa.string())
         )
         bare = pc.utf8_trim_whitespace(again.values).cast(pa.binary())
-        micros[wrong], found = _read(bare, form)
-        good[wrong] = found & valid(bare)
-    mask = ~(there & good)
-    bad: Rows = np.flatnonzero(there & ~good)
+        found[wrong], better = _read(bare, form)
+        fits[wrong] = better & valid(bare)
+    micros, good = found, fits
+    if texts.null_count:
+        micros, good = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+        micros[there], good[there] = found, fits
+    mask, bad = ~good, np.flatnonzero(there & ~good)
     if target.kind is Kind.DATE:
         days = pa.array((micros // DAY_MICROS).astype(np.int32), pa.int32(), mask=mask)
         return from_arrow(days.view(pa.date32()), target).also(bad)
@@ -96,21 +102,36 @@ def _read(texts: pa.Array, form: WrittenForm) -> tuple[Ints, Bools]:
     whole = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + count + 1]
     data = texts.buffers()[2]
     raw = np.frombuffer(b"" if data is None else data, np.uint8)[whole[0] : whole[-1]]
-    most = sum(len(piece.text.encode()) + LONGEST for piece in form.pieces)
-    reading = _Reading(np.concatenate([raw, np.zeros(most, np.uint8)]), whole - whole[0])
+    reading = _Reading(raw, whole - whole[0], form)
     for piece in form.pieces:
         reading.take(piece)
     return reading.micros(form.since), reading.good & (reading.at == reading.stops)
 
 
 class _Reading:
-    """Texts that are read piece by piece, with the values found so far."""
+    """Texts that are read piece by piece, with the values found so far.
 
-    def __init__(self, raw: Bytes, ends: Ints) -> None:
-        # Behind the last text stand zeros, for as many bytes as a form can read
-        self.raw, self.at, self.stops = raw, ends[:-1].astype(np.int64), ends[1:]
-        self.good: Bools = np.ones(len(self.at), np.bool_)
+    Where all texts and all pieces have one width, one cursor serves all texts, and the bytes lie
+    text under text: that is three times as fast.
+    """
+
+    at: Any
+    stops: Any
+
+    def __init__(self, raw: Bytes, ends: Ints, form: WrittenForm) -> None:
+        self.count = len(ends) - 1
+        self.good: Bools = np.ones(self.count, np.bool_)
         self.found: dict[str, Ints] = {}
+        most = sum(len(piece.text.encode()) + LONGEST for piece in form.pieces)
+        width = _width(form)
+        self.under: Bytes | None = None
+        if width is not None and (np.diff(ends) == width).all():
+            self.under = np.zeros((width + most, self.count), np.uint8)
+            self.under[:width] = raw.reshape(self.count, width).T
+            self.at, self.stops = 0, width
+        else:  # behind the last text stand zeros, for as many bytes as a form can read
+            self.raw = np.concatenate([raw, np.zeros(most, np.uint8)])
+            self.at, self.stops = ends[:-1].astype(np.int64), ends[1:]
 
     def take(self, piece: FormPiece) -> None:
         """Read one piece of every text, and move behind it."""
@@ -127,6 +148,9 @@ class _Reading:
 
     def _byte(self, ahead: int) -> Bytes:
         """Return one byte of every text, counted from the cursor."""
+        if self.under is not None:
+            found: Bytes = self.under[self.at + ahead]
+            return found
         return self.raw[self.at + ahead]
 
     def _literal(self, wanted: bytes) -> None:
@@ -136,38 +160,48 @@ class _Reading:
         self._stay()
 
     def _number(self, piece: FormPiece) -> None:
-        value = np.zeros(len(self.at), np.int64)
-        width = np.zeros(len(self.at), np.int64)
-        going: Bools = np.ones(len(self.at), np.bool_)
-        for ahead in range(piece.most):
+        value = np.zeros(self.count, np.int32)
+        for ahead in range(piece.least):
             digit = self._byte(ahead) - ZERO  # wraps below the digits
-            going = going & (digit < 10) & (self.at + ahead < self.stops)
-            if ahead < piece.least:
-                self.good &= going
-                value = 10 * value + digit
-            else:
-                value = np.where(going, 10 * value + digit, value)
-            width += going
-        if piece.field == FRACTION:  # nanoseconds; what is finer than a microsecond does not fit
-            value = value * 10 ** (9 - np.clip(width, 0, 9))
-            self.good &= value % 1000 == 0
+            self.good &= digit < 10
+            value = 10 * value + digit
+        if piece.least == piece.most and piece.field != FRACTION:
+            self.at += piece.most
+        else:
+            value = self._longer(piece, value)
         self.found[piece.field] = value
-        self.at += width
         self._stay()
 
+    def _longer(self, piece: FormPiece, value: Ints) -> Ints:
+        """Return a number with the digits that may follow, and move behind them."""
+        width = np.full(self.count, piece.least, np.int64)
+        going: Bools = np.ones(self.count, np.bool_)
+        for ahead in range(piece.least, piece.most):
+            digit = self._byte(ahead) - ZERO
+            going = going & (digit < 10) & (self.at + ahead < self.stops)
+            value = np.where(going, 10 * value + digit, value)
+            width += going
+        self.at = self.at + width
+        if piece.field != FRACTION:
+            return value
+        # Of nanoseconds; what is finer than a microsecond does not fit
+        nanos = value.astype(np.int64) * 10 ** (9 - width)
+        self.good &= nanos % 1000 == 0
+        return nanos
+
     def _name(self, letters: int) -> None:
-        month = np.zeros(len(self.at), np.int64)
-        width = np.zeros(len(self.at), np.int64)
+        month = np.zeros(self.count, np.int32)
+        width = np.zeros(self.count, np.int64)
         read = [self._byte(ahead) | LOWER for ahead in range(3 if letters == 3 else 9)]
         for number, name in enumerate(MONTHS, 1):
             wanted = name[:3] if letters == 3 else name
-            fits: Bools = np.ones(len(self.at), np.bool_)
+            fits: Bools = np.ones(self.count, np.bool_)
             for byte, letter in zip(read, wanted.encode(), strict=False):
                 fits &= byte == letter
             month[fits], width[fits] = number, len(wanted)
         self.found["M"] = month
         self.good &= month > 0
-        self.at += width
+        self.at = self.at + width
         self._stay()
 
     def _half(self) -> None:
@@ -196,7 +230,7 @@ class _Reading:
         self.good &= nothing | fits
         offset = np.where(nothing, 0, 60 * hours + minutes)
         self.found[ZONE] = np.where(sign == MINUS, -offset, offset)
-        self.at += np.where(nothing, 1, 5 + len(between))
+        self.at = self.at + np.where(nothing, 1, 5 + len(between))
         self._stay()
 
     def _stay(self) -> None:
@@ -217,19 +251,29 @@ class _Reading:
             if field in self.found:
                 self.good &= self.found[field] <= most
         self.good &= (month >= 1) & (month <= 12) & (year >= 1) & (year <= 9999)
-        month = np.where(self.good, month, 1)
-        leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-        self.good &= (day >= 1) & (day <= DAYS_IN[month] + (leap & (month == 2)))
-        before = year - 1
-        days = 365 * before + before // 4 - before // 100 + before // 400 - EPOCH
-        days += DAYS_BEFORE[month] + (leap & (month > 2)) + day - 1
+        first = np.where(self.good, 12 * year + month, 12 + 1)  # of a month that exists
+        self.good &= (day >= 1) & (day <= DAYS_IN[first])
+        days = DAYS_TO[first] + day
         seconds = (
             60 * self.found.get("m", 0) + self.found.get("s", 0) - 60 * self.found.get(ZONE, 0)
         )
         if hour is not None:
             seconds = seconds + 3600 * hour
-        micros = days * DAY_MICROS + seconds * 1_000_000 + self.found.get(FRACTION, 0) // 1000
+        micros = (
+            days * DAY_MICROS + np.int64(1_000_000) * seconds + self.found.get(FRACTION, 0) // 1000
+        )
         inside = (micros >= -EPOCH * DAY_MICROS) & (micros < (MOST_DAY - EPOCH + 1) * DAY_MICROS)
         self.good &= inside
         result: Ints = np.where(self.good, micros, 0)
         return result
+
+
+def _width(form: WrittenForm) -> int | None:
+    """Return how many bytes each text has; None if they may differ in that."""
+    widths = {LITERAL: 0, HALF: 2}
+    found = 0
+    for piece in form.pieces:
+        if piece.field in (NAMES, ZONE, FRACTION) or piece.least != piece.most:
+            return None
+        found += widths.get(piece.field, piece.most) + len(piece.text.encode())
+    return found

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from strata.config.settings import load_settings
@@ -263,3 +264,47 @@ def test_an_interval_without_a_file_stays_open_unless_it_is_empty_on_purpose(
     assert cli.json("ingest", "events", *late)["updates"] == 1
     code, _, err = cli.run("ingest", "events", "--lower", "1970-01-03", "--upper", "1970-01-04")
     assert (code, "no file came" in err) == (2, True), "there are files, and none is of this day"
+
+
+def test_forms_of_dates_are_shown_and_hold_from_the_next_ingest_on(cli: Declared) -> None:
+    spec = SPEC.replace("{name: kind, type: string}", "{name: kind, type: date}")
+    cli.declare(spec)
+    cli.ingest(0, '{"id": 1, "kind": "2024-02-01"}')
+    cli.declare(spec.replace("{format: jsonl}", "{format: jsonl, dates: {kind: dd/MM/yyyy}}"))
+
+    [plan] = cli.plan()["shards"]
+
+    [line] = [x for x in plan["lines"] if x["effect"] != "kept"]
+    assert (line["setting"], line["before"]) == ("source.dates", [])
+    assert (line["after"], line["effect"]) == ({"kind": "dd/MM/yyyy"}, "changes at once")
+    assert "from the next ingest on" in line["note"]
+    assert plan["then"] == []
+    shown = cli.run("apply")[1]
+    assert "source.dates" in shown
+    assert "dd/MM/yyyy" in shown
+    assert cli.plan("--yes")["applied"]
+    assert cli.plan("--check")["to_do"] == 0
+    cli.ingest(1000, '{"id": 2, "kind": "01/02/2024"}', '{"id": 3, "kind": "2024-02-01"}')
+    out = cli.root / "out.parquet"
+    cli.json("read", "events", "--out", str(out))
+    days = pq.read_table(out)["kind"].to_pylist()
+    assert list(map(str, days)) == ["2024-02-01"] * 2
+    [bad] = cli.json("quarantine", "show", "events")["rejected"]
+    assert (bad["column_name"], bad["value"]) == ("kind", "2024-02-01")
+    assert bad["reason"] == "not readable as date, written dd/MM/yyyy"
+    cli.declare(spec.replace("{format: jsonl}", "{format: jsonl, dates: dd/MM/uuuu}"))
+    code, _, err = cli.run("apply")
+    assert (code, "uuuu is no field" in err) == (2, True)
+
+
+def test_forms_that_no_value_decides_are_a_comment_of_the_proposal(cli: Declared) -> None:
+    file = cli.file(
+        "days.csv", "id,day,due", *(f"{n},0{n + 1}/02/2024,31/12/2024" for n in range(3))
+    )
+    out = cli.root / "proposal.yaml"
+    found = cli.json("create", "days", "--infer", file, "--out", str(out))
+    text = out.read_text()
+    assert "dates: {due: dd/MM/yyyy}" in text
+    assert "# day: dd/MM/yyyy or MM/dd/yyyy, no value decides" in text
+    assert len(found["notes"]) == 1
+    cli.json("create", "days", "--spec", str(out))

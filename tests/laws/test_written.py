@@ -95,6 +95,13 @@ def texts_of(draw: st.DrawFn) -> tuple[str, Kind, list[str | None]]:
 @example(("d", Kind.DATE, []))
 @example(("dd/MM/yy from 1950", Kind.DATE, ["01/01/49", "01/01/50", "01/01/00"]))
 @example(("yyyyMMddHHmm", Kind.TIMESTAMP, ["202401312359", "000101010000", "202401312460"]))
+@example(
+    (
+        "d/M/yyyy H:m:s.SSSSSSSSS",
+        Kind.TIMESTAMP,
+        ["1/2/2020 1:2:3.123456789", "1/2/2020 1:2:3.123456000", "1/2/2020 1:2:3.5"],
+    )
+)
 @example(("dd.MM.yyyy HH:mmXXX", Kind.TIMESTAMPTZ, ["01.01.0001 00:00+01:00", "1", "٣"]))
 def test_the_fast_reader_reads_as_its_twin(given_texts: tuple[str, Kind, list[str | None]]) -> None:
     text, kind, values = given_texts

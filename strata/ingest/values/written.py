@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,7 @@ from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.types import ColumnType, Kind
 from strata.model.written import FRACTION, HALF, LITERAL, NAMES, ZONE, FormPiece, WrittenForm
 
+Numbers = npt.NDArray[Any]  # int32 where that is enough
 Convert = Callable[[Any, ColumnType], Cast]
 MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -121,7 +123,7 @@ class _Reading:
     def __init__(self, raw: Bytes, ends: Ints, form: WrittenForm) -> None:
         self.count = len(ends) - 1
         self.good: Bools = np.ones(self.count, np.bool_)
-        self.found: dict[str, Ints] = {}
+        self.found: dict[str, Numbers] = {}
         most = sum(len(piece.text.encode()) + LONGEST for piece in form.pieces)
         width = _width(form)
         self.under: Bytes | None = None
@@ -160,7 +162,7 @@ class _Reading:
         self._stay()
 
     def _number(self, piece: FormPiece) -> None:
-        value = np.zeros(self.count, np.int32)
+        value: Numbers = np.zeros(self.count, np.int32)
         for ahead in range(piece.least):
             digit = self._byte(ahead) - ZERO  # wraps below the digits
             self.good &= digit < 10
@@ -172,7 +174,7 @@ class _Reading:
         self.found[piece.field] = value
         self._stay()
 
-    def _longer(self, piece: FormPiece, value: Ints) -> Ints:
+    def _longer(self, piece: FormPiece, value: Numbers) -> Numbers:
         """Return a number with the digits that may follow, and move behind them."""
         width = np.full(self.count, piece.least, np.int64)
         going: Bools = np.ones(self.count, np.bool_)
@@ -190,7 +192,7 @@ class _Reading:
         return nanos
 
     def _name(self, letters: int) -> None:
-        month = np.zeros(self.count, np.int32)
+        month: Numbers = np.zeros(self.count, np.int32)
         width = np.zeros(self.count, np.int64)
         read = [self._byte(ahead) | LOWER for ahead in range(3 if letters == 3 else 9)]
         for number, name in enumerate(MONTHS, 1):

@@ -153,7 +153,8 @@ class _Reading:
         if self.under is not None:
             found: Bytes = self.under[self.at + ahead]
             return found
-        return self.raw[self.at + ahead]
+        found = self.raw[self.at + ahead]
+        return found
 
     def _literal(self, wanted: bytes) -> None:
         for ahead, byte in enumerate(wanted):

@@ -30,7 +30,7 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
     Equal fingerprints mean equal parts, byte for byte. The place of storage does not count.
     """
     digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
-    unseen = ("store", "runs", "generation")  # they change keys, not bytes
+    unseen = ("store", "runs", "generation", "worth")  # they change keys or statistics, not bytes
     for task in tasks:
         values = [getattr(task, f.name) for f in fields(task) if f.name not in unseen]
         digest.update(repr(values).encode())

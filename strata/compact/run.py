@@ -20,6 +20,7 @@ from strata.errors import Corrupt
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
+from strata.maintain.worth import merged_worth, paths_used
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
 from strata.parts.batch import BatchWriter
@@ -98,7 +99,8 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     with held(lease, needed=bool(made.requests)) as writer:
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
-        prepared = [_prepare(stores, state, r, options, writer) for r in made.requests]
+        used = paths_used(stores, state, settings.usage) if made.requests else {}
+        prepared = [_prepare(stores, state, r, options, writer, used) for r in made.requests]
         results = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
         for request in prepared:
             reports.append(_finish(machine, request, results, options, began))
@@ -138,6 +140,7 @@ def _prepare(
     request: MergeRequest,
     settings: CompactSettings,
     writer: str | None,
+    used: Mapping[str, float],
 ) -> _Prepared:
     manifests = manifests_of(stores, state, request)
     check_inputs(request, manifests)
@@ -147,6 +150,8 @@ def _prepare(
         kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
         return _Prepared(state, request, (), kept, writer=writer)
     cut = tuple(merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes))
+    worth = merged_worth(stores, state, request.batches, used)
+    cut = tuple(replace(task, worth=worth) for task in cut)
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
     return _Prepared(state, request, cut, None, tuple(refs), known, writer)

@@ -35,6 +35,7 @@ from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
 from strata.state.state import State
+from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store.keys import part_prefix
 from strata.store.open import open_blob
 from strata.updates.apart import standing_apart
@@ -79,6 +80,7 @@ class MergeTask:
     memory_bytes: int
     generation: int = 0  # of the shard at the start of the work
     kept: tuple[KeptPart, ...] = ()  # parts whose rows come before the slice, by reference
+    worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
 
     @property
     def weight(self) -> int:
@@ -254,6 +256,7 @@ def merge_slice(task: MergeTask) -> TaskOutput:
         part_bytes=spec.part_bytes,
         row_group_bytes=_row_group_bytes(task),
         stats_spec=spec.stats,
+        worth=task.worth,
     )
     return TaskOutput((*before, *parts), tally.crossed())
 

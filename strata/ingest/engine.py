@@ -30,11 +30,13 @@ from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
+from strata.maintain.worth import paths_used
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.state.source import check_source
 from strata.state.spine import check_debt
+from strata.stats.worth import NO_WORTH, worth_of
 from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
@@ -131,11 +133,14 @@ def ingest_steps(  # noqa: PLR0913  the same
         ]
         worker = _worker(stores, runner, state.spec, dry_run)
         progress, now_ms = ledger.progress(), stores.clock()
+        writes = open_works and not dry_run
+        worth = worth_of(paths_used(stores, state, settings.usage)) if writes else NO_WORTH
         ready_tasks = [
             replace(
                 task,
                 progress=progress,
                 verify=sampling(settings.ingest, state, now_ms, task.token),
+                worth=worth,
             )
             for some in groups
             for task in some
@@ -146,7 +151,7 @@ def ingest_steps(  # noqa: PLR0913  the same
         if dry_run:
             finish = partial(preview_of, state)
         elif state.spec.source.envelope in ORDERED:
-            finish = Settler(stores, placed, runner, committer, write_format).settle
+            finish = Settler(stores, placed, runner, committer, write_format, worth=worth).settle
         else:
             finish = committer.commit
         ready = iter(groups)

@@ -168,6 +168,7 @@ def write_run(
         row_group_bytes=task.spec.row_group_bytes,
         stats_spec=task.spec.stats,
         run=task.number * RUNS + number,
+        worth=task.worth,
     )
     found = verify_stored(task.verify, store, task.relation, updates, parts)
     return WrittenRun(tuple(parts), found)

@@ -25,12 +25,14 @@ from strata.ingest.updates import check_spec, file_updates
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
+from strata.maintain.worth import paths_used
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name
 from strata.state.source import check_source
 from strata.state.spine import check_debt
 from strata.state.state import State
+from strata.stats.worth import worth_of
 from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
 
@@ -75,7 +77,11 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
     token = check_name(rows.token or interval_token(name, rows.lower, rows.upper))
     step = Step(rows.lower, rows.upper, token, ())
     task = whole_task(replace(settings, store=stores.settings), state, step)
-    task = replace(task, verify=sampling(settings.ingest, state, stores.clock(), token))
+    task = replace(
+        task,
+        verify=sampling(settings.ingest, state, stores.clock(), token),
+        worth=worth_of(paths_used(stores, state, settings.usage)),
+    )
     work = Work(step, step)
     known = machine.committed(name, token, rows.upper)
     if known is not None and (known.lower, known.upper) != (rows.lower, rows.upper):

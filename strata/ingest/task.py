@@ -16,6 +16,7 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
 from strata.parts.write import WrittenPart
 from strata.state.state import Commit
+from strata.stats.worth import NO_WORTH, StatsWorth
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class IngestTask:
     progress: StreamProgress | None = None  # of the change stream, when the work began
     suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased
     verify: Sampling | None = None  # how many rows are read twice; None: none
+    worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
 
 
 @dataclass(frozen=True, slots=True)

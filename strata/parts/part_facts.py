@@ -24,6 +24,7 @@ from strata.stats import collect, concat, union
 from strata.stats.members import Gathering, PlaceValues, Sought
 from strata.stats.pairs import PairGathering, SoughtPair
 from strata.stats.shapes import Shapes
+from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
@@ -54,7 +55,7 @@ class PartFacts:
 class Observed:
     """Takes the rows of a part as they come, and holds those not yet examined."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a part gets, by name
         self,
         relation: Relation,
         group_bytes: int,
@@ -63,16 +64,17 @@ class Observed:
         wanted: Sequence[Sought] = (),
         pairs: Sequence[SoughtPair] = (),
         keep: Sequence[str] = (),
+        worth: StatsWorth = NO_WORTH,
     ) -> None:
         """Begin without rows. `group_bytes`: largest row group; `stats`: whether to collect any.
 
         `wanted`, `pairs`: the places whose values, and the pairs whose differences are collected
-        as well. `keep`: as of `collect`.
+        as well. `keep`: as of `collect`. `worth`: which paths of JSON come first and last.
         """
         self._members = Gathering(wanted if stats else ())
         self._shapes = Shapes(relation)
         self._pairs = PairGathering(pairs if stats else ())
-        self._relation, self._keep = relation, keep
+        self._relation, self._keep, self._worth = relation, keep, worth
         self._limit = TOGETHER_BYTES if group_bytes <= SMALL * TOGETHER_BYTES else 0
         self._wants_stats = stats
         self._waiting: list[pa.Table] = []
@@ -139,7 +141,15 @@ class Observed:
         self._digest = (self._digest + content_digest(rows, self._relation)) % 2**64
         if self._wants_stats:
             began = time.thread_time()
-            self._stats.append(collect(rows, self._relation, self._keep))
+            self._stats.append(
+                collect(
+                    rows,
+                    self._relation,
+                    self._keep,
+                    used=self._worth.used,
+                    same=self._worth.same,
+                )
+            )
             self._counts.append(rows.num_rows)
             self._members.add(rows)
             self._shapes.add(rows)

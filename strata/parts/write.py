@@ -38,6 +38,7 @@ from strata.state.state import Batch
 from strata.stats import STATS_VERSION, encoded_size, trim
 from strata.stats.members import Sought, wanted_places
 from strata.stats.pairs import SoughtPair, wanted_pairs
+from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store import keys
 from strata.store.draft import draft_of
 from strata.store.interface import Blob
@@ -77,6 +78,7 @@ class _Target:
     run: int
     wanted: tuple[Sought, ...] = ()  # places whose values are collected
     pairs: tuple[SoughtPair, ...] = ()  # whose differences are collected
+    worth: StatsWorth = NO_WORTH
 
 
 class _Waiting:
@@ -164,6 +166,7 @@ class _Part:
             wanted=target.wanted,
             pairs=target.pairs,
             keep=target.stats_spec.keep,
+            worth=target.worth,
         )
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:
@@ -191,7 +194,8 @@ class _Part:
         began = time.thread_time()
         stats = known.stats
         if stats is not None:
-            stats = trim(stats, target.relation, spec.budget_bytes, spec.keep)[0]
+            weights = target.worth.weights
+            stats = trim(stats, target.relation, spec.budget_bytes, spec.keep, weights)[0]
             stats = with_members(target.blob, target.prefix, stats, known.members)
         seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
@@ -228,13 +232,15 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     row_group_bytes: int,
     stats_spec: StatsSpec,
     run: int = 0,
+    worth: StatsWorth = NO_WORTH,
 ) -> list[WrittenPart]:
     """Write one run as parts of about `part_bytes` each and return what was written.
 
     Shape: `updates` are tables of `updates_schema(relation)`, together sorted by
     `relation.sort_ids` then t and consolidated; empty ones are allowed. Texts may be coded
     (`strata.format.values.coded`) without effect on the result. `run` differs for each run of a
-    batch and is the same when the work is repeated; parts of two runs never share a key.
+    batch and is the same when the work is repeated; parts of two runs never share a key. `worth`
+    decides which statistics stay where not all fit.
     Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
     target = _Target(
@@ -249,6 +255,7 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
         run,
         wanted_places(relation, stats_spec),
         wanted_pairs(relation, stats_spec),
+        worth,
     )
     return list(_write(iter(updates), target))
 

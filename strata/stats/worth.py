@@ -6,6 +6,7 @@ log of filters); this decides among columns that filters ask as often.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,27 @@ SAME: Final = 0.05  # below this share a path says next to nothing that differs 
 _STEPS: Final = 4  # shares are rounded, so that among like ones the cheaper column stays
 _LEAST: Final = 1e-9  # of a weight, below every usefulness
 _ENDS: Final = (("low", "high"), ("num_low", "num_high"), ("str_low", "str_high"))
+
+
+@dataclass(frozen=True, slots=True)
+class StatsWorth:
+    """What a job knows of statistics beside the rows that it writes; the same for all its tasks."""
+
+    # Of statistics columns by name, where the budget is short; see `trim`
+    weights: Mapping[str, float] = field(default_factory=dict)
+    used: frozenset[str] = frozenset()  # that filters use; of JSON paths these come first
+    same: frozenset[str] = frozenset()  # of JSON paths: the same in all parts, so they come last
+
+
+NO_WORTH: Final = StatsWorth()
+
+
+def worth_of(usefulness: Mapping[str, float], stats: pa.Table | None = None) -> StatsWorth:
+    """Return the worth of statistics by use, and by what the statistics of several parts show."""
+    used = frozenset(name for name, weight in usefulness.items() if weight)
+    if stats is None or not stats.num_rows:
+        return StatsWorth(dict(usefulness), used)
+    return StatsWorth(weighed(usefulness, stats), used, same_everywhere(stats))
 
 
 def selectivity(stats: pa.Table) -> dict[str, float]:

@@ -20,6 +20,7 @@ from strata.model.settings import Settings
 from strata.model.spec import ShardSpec
 from strata.state.source import trip
 from strata.state.state import State, Trip
+from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store.open import Stores
 
 FEW: Final = 10  # up to this many rejected rows never fail a run, if they are at most half of it
@@ -35,6 +36,7 @@ class Settler:
     committer: Committer
     write_format: str | None
     spec: ShardSpec | None = None  # of this request; None: the shard's
+    worth: StatsWorth = NO_WORTH  # of the statistics that parts get
 
     def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
         """Apply the changes of one batch to the current shard, and commit the updates.
@@ -56,7 +58,7 @@ class Settler:
             course = self._course(state, work.step, staged)
             task = whole_task(self.settings, state, work.step, layout=self.write_format)
             how = sampling(self.settings.ingest, state, self.stores.clock(), task.token)
-            task = replace(task, verify=how)
+            task = replace(task, verify=how, worth=self.worth)
             pieces = resolve_tasks(task, state, staged, self.settings.ingest.task_bytes, course)
             opened = self.stores if self.runner is serial else None
             results += self.runner(partial(resolve_task, stores=opened), pieces)

@@ -150,10 +150,7 @@ class _Reading:
 
     def _byte(self, ahead: int) -> Bytes:
         """Return one byte of every text, counted from the cursor."""
-        if self.under is not None:
-            found: Bytes = self.under[self.at + ahead]
-            return found
-        found = self.raw[self.at + ahead]
+        found: Bytes = (self.raw if self.under is None else self.under)[self.at + ahead]
         return found
 
     def _literal(self, wanted: bytes) -> None:

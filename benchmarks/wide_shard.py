@@ -1,8 +1,9 @@
 """Which JSON paths a shard keeps at ingest and at a merge: `python -m benchmarks.wide_shard`.
 
-Events of 2,000 paths, a batch a day, of which ten in every other row grow from day to day. Filters
-of the log ask for five of these. Then more days come in, and all is merged. Paths are chosen by
-frequency, and by worth, in turns A B A B: parts kept by look-ups of the five paths and of the other
+Events of 2,000 paths, a batch a day; ten paths in every other event grow from day to day. Filters
+of the log ask for five of these. Then more days come in, and all is merged; the ids of two days lie
+between each other, so that a merge writes each part anew. Paths are chosen by frequency, and by
+worth, in turns A B A B. Each line has the parts kept by look-ups of the five paths and of the other
 five, bytes of the manifests, and CPU time.
 """
 
@@ -39,21 +40,22 @@ SPEC = {
     "key": ["id"],
     "source": {"format": "jsonl", "verify": "never"},
     "stats": {"budget_bytes": BUDGET, "keep": []},
-    "part_bytes": 1 << 19,
+    "part_bytes": 1 << 18,
     "write_format": "structured",
 }
+TURNS = 2
 NUMBERS = count()
 
 
 def day(number: int) -> bytes:
     """Return the events of a day; ten paths of every other event say when it was."""
     draw = random.Random(number)
-    lines = []
+    lines, first = [], 2 * EVENTS * (number // 2) + number % 2
     for n in range(EVENTS):
         found = event(PATHS, draw)
         if n % 2:
             found["late"] = {f"q{k}": 1000 * number + 10 * n + k for k in range(10)}
-        lines.append(orjson.dumps({"id": EVENTS * number + n, "doc": found}))
+        lines.append(orjson.dumps({"id": first + 2 * n, "doc": found}))
     return b"\n".join(lines) + b"\n"
 
 
@@ -128,7 +130,7 @@ def main() -> None:
     """Print two turns of each way."""
     days = [day(number) for number in range(2 * DAYS)]
     with TemporaryDirectory() as root:
-        for _ in range(2):
+        for _ in range(TURNS):
             with by_frequency():
                 turn("frequency", days, Path(root))
             turn("worth", days, Path(root))

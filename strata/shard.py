@@ -36,12 +36,14 @@ from strata.read.count import Counted, any_row, count_rows
 from strata.read.dataset import Rows, ShardDataset
 from strata.read.filtered import filtered_scan
 from strata.read.frame import lazy_frame
+from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.read.subscription import Sink, Subscription, Wish, following
 from strata.read.together import common_time
 from strata.read.values import ValuesFound, distinct_values, extreme_value
 from strata.state.consumers import KEEP_MS
 from strata.state.described import describe, summarise
+from strata.state.labels import Label, drop_labels, labels_of, set_label
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -71,7 +73,11 @@ _a_second: Final = partial(time.sleep, 1.0)
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of a pair of stores."""
+    """One shard of a pair of stores.
+
+    `as_of` is a time in milliseconds, or a text: ISO 8601, a label, `clock:2026-11-20T10:00`; None
+    is the newest. See `strata.read.moments`.
+    """
 
     stores: Stores
     name: str
@@ -84,15 +90,21 @@ class Shard:
         return Machine(self.stores).load(self.name)
 
     def plan(
-        self, *, as_of: int | None = None, filter: Filter | None = None, pushdown: str | None = None
+        self,
+        *,
+        as_of: Moment | None = None,
+        filter: Filter | None = None,
+        pushdown: str | None = None,
     ) -> ReadPlan:
         """Return what a read would fetch and skip; see `strata.read.plan_read`."""
-        return plan_read(self.stores, self.state(), as_of=as_of, filter=filter, pushdown=pushdown)
+        state = self.state()
+        at = resolve_moment(self.stores, state, as_of)
+        return plan_read(self.stores, state, as_of=at, filter=filter, pushdown=pushdown)
 
     def scan(
         self,
         *,
-        as_of: int | None = None,
+        as_of: Moment | None = None,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         consolidate: bool = False,
@@ -106,7 +118,7 @@ class Shard:
         """
         yield from self._planned(as_of, where, columns, consolidate)[1]
 
-    def count(self, *, as_of: int | None = None, where: str | None = None) -> int:
+    def count(self, *, as_of: Moment | None = None, where: str | None = None) -> int:
         """Return how many rows the snapshot at `as_of` has, retracted ones left out.
 
         `where`: a plain filter. Parts that are proven to satisfy it on every row count unread, as
@@ -116,7 +128,7 @@ class Shard:
         return self._counted(as_of, where, None).count
 
     def counts(
-        self, by: str, *, as_of: int | None = None, where: str | None = None
+        self, by: str, *, as_of: Moment | None = None, where: str | None = None
     ) -> Mapping[str, int]:
         """Return the count of each hour, day, month or year in which rows were written.
 
@@ -125,20 +137,21 @@ class Shard:
         """
         return self._counted(as_of, where, by).by_bucket
 
-    def exists(self, *, as_of: int | None = None, where: str | None = None) -> bool:
+    def exists(self, *, as_of: Moment | None = None, where: str | None = None) -> bool:
         """Return whether a row satisfies a plain filter; otherwise as `count`.
 
         Reading ends with the first row that no retraction can take back.
         """
         with reading(self.stores, self.name, self.settings, "exists") as state:
             filter = None if where is None else plain_filter(state.relation, where)
+            at = resolve_moment(self.stores, state, as_of)
             there, found = any_row(
-                self.stores, state, filter=filter, as_of=as_of, settings=self.settings
+                self.stores, state, filter=filter, as_of=at, settings=self.settings
             )
             record_count(self.stores, state, found, filter, self.usage, self.metrics)
             return there
 
-    def min(self, column: str, *, as_of: int | None = None, where: str | None = None) -> Any:
+    def min(self, column: str, *, as_of: Moment | None = None, where: str | None = None) -> Any:
         """Return the least value of a column at `as_of`; None if no row has one.
 
         `where`: a plain filter. Only parts that may hold the value are read, as far as the shard's
@@ -148,12 +161,17 @@ class Shard:
         """
         return self._values(extreme_value, column, as_of, where, greatest=False).value
 
-    def max(self, column: str, *, as_of: int | None = None, where: str | None = None) -> Any:
+    def max(self, column: str, *, as_of: Moment | None = None, where: str | None = None) -> Any:
         """Return the greatest value of a column; otherwise as `min`."""
         return self._values(extreme_value, column, as_of, where, greatest=True).value
 
     def distinct(
-        self, column: str, *, limit: int = 1000, as_of: int | None = None, where: str | None = None
+        self,
+        column: str,
+        *,
+        limit: int = 1000,
+        as_of: Moment | None = None,
+        where: str | None = None,
     ) -> ValuesFound:
         """Return the different values of a column in their order, at most `limit` of them.
 
@@ -166,7 +184,7 @@ class Shard:
         self,
         find: Callable[..., ValuesFound],
         column: str,
-        as_of: int | None,
+        as_of: Moment | None,
         where: str | None,
         **options: Any,
     ) -> ValuesFound:
@@ -176,18 +194,19 @@ class Shard:
                 state,
                 column,
                 filter=None if where is None else plain_filter(state.relation, where),
-                as_of=as_of,
+                as_of=resolve_moment(self.stores, state, as_of),
                 settings=self.settings,
                 **options,
             )
             record(self.stores, state, found.plan, found.filter, self.usage, self.metrics)
             return found
 
-    def _counted(self, as_of: int | None, where: str | None, by: str | None) -> Counted:
+    def _counted(self, as_of: Moment | None, where: str | None, by: str | None) -> Counted:
         with reading(self.stores, self.name, self.settings, "count") as state:
             filter = None if where is None else plain_filter(state.relation, where)
+            at = resolve_moment(self.stores, state, as_of)
             found = count_rows(
-                self.stores, state, filter=filter, as_of=as_of, by=by, settings=self.settings
+                self.stores, state, filter=filter, as_of=at, by=by, settings=self.settings
             )
             record_count(self.stores, state, found, filter, self.usage, self.metrics)
             return found
@@ -195,7 +214,7 @@ class Shard:
     def stream(
         self,
         *,
-        as_of: int | None = None,
+        as_of: Moment | None = None,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         consolidate: bool = False,
@@ -208,7 +227,7 @@ class Shard:
         """
         return pa.RecordBatchReader.from_batches(*self._planned(as_of, where, columns, consolidate))
 
-    def dataset(self, *, as_of: int | None = None, consolidate: bool = False) -> ShardDataset:
+    def dataset(self, *, as_of: Moment | None = None, consolidate: bool = False) -> ShardDataset:
         """Return the snapshot at `as_of` as a dataset of PyArrow, to be scanned again and again.
 
         `dataset().to_table(filter=pc.field("dep_delay") > 600, columns=["carrier"])` fetches the
@@ -218,7 +237,7 @@ class Shard:
         """
         return ShardDataset(*self._engine_rows(as_of, consolidate))
 
-    def polars(self, *, as_of: int | None = None, consolidate: bool = False) -> "pl.LazyFrame":
+    def polars(self, *, as_of: Moment | None = None, consolidate: bool = False) -> "pl.LazyFrame":
         """Return the snapshot at `as_of` as a lazy frame of Polars; otherwise as `dataset`.
 
         Filters and chosen columns of a query reach the planning of parts. Errors of other
@@ -230,7 +249,7 @@ class Shard:
         self,
         connection: "duckdb.DuckDBPyConnection",
         *,
-        as_of: int | None = None,
+        as_of: Moment | None = None,
         consolidate: bool = False,
     ) -> "duckdb.DuckDBPyRelation":
         """Return the snapshot at `as_of` as a relation of DuckDB; otherwise as `dataset`.
@@ -240,10 +259,10 @@ class Shard:
         """
         return connection.from_arrow(self.dataset(as_of=as_of, consolidate=consolidate))
 
-    def _engine_rows(self, as_of: int | None, consolidate: bool) -> tuple[pa.Schema, Rows]:
+    def _engine_rows(self, as_of: Moment | None, consolidate: bool) -> tuple[pa.Schema, Rows]:
         """Return what engines read that filter the rows themselves: all scans see one state."""
         state = held_state(self.stores, self.name, self.settings)
-        at = resolve_as_of(state, as_of)
+        at = resolve_as_of(state, resolve_moment(self.stores, state, as_of))
 
         def rows(
             condition: Condition | None, columns: Sequence[str] | None
@@ -267,7 +286,7 @@ class Shard:
 
     def _planned(
         self,
-        as_of: int | None,
+        as_of: Moment | None,
         where: str | None,
         columns: Sequence[str] | None,
         consolidate: bool,
@@ -275,7 +294,8 @@ class Shard:
         """Return the rows of a read that is planned now, and their schema."""
         state = held_state(self.stores, self.name, self.settings)
         filter = None if where is None else plain_filter(state.relation, where)
-        plan = plan_read(self.stores, state, as_of=as_of, filter=filter)
+        at = resolve_moment(self.stores, state, as_of)
+        plan = plan_read(self.stores, state, as_of=at, filter=filter)
         record(self.stores, state, plan, filter, self.usage, self.metrics)
         rows = filtered_scan(
             self.stores,
@@ -357,6 +377,28 @@ class Shard:
 
     def _log(self, state: State, plan: ReadPlan, filter: Filter | None) -> None:
         record(self.stores, state, plan, filter, self.usage, self.metrics)
+
+    def tag(self, label: str, *, at: Moment | None = None, dry_run: bool = False) -> Label:
+        """Give a time a name, by default the newest; it stays readable while the label stands.
+
+        A label is given as `as_of`. Repeating it succeeds without effect, if `at` says the time.
+        Raises: as `strata.state.labels.set_label`.
+        """
+        state = self.state()
+        time = resolve_as_of(state, resolve_moment(self.stores, state, at))
+        move = partial(set_label, name=label, time=MIN_TIME if time is None else time)
+        if dry_run:
+            return move(state, self.stores.clock())[1]
+        return Machine(self.stores).apply(self.name, move)
+
+    def untag(self, label: str) -> bool:
+        """Take a label away; return whether there was one."""
+        move = partial(drop_labels, names=(label,))
+        return Machine(self.stores).apply(self.name, move) > 0
+
+    def tags(self) -> tuple[Label, ...]:
+        """Return the labels, sorted by name."""
+        return labels_of(self.state())
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""

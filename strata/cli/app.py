@@ -94,6 +94,15 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "consumers": CommandEntry(
         "changes", "List who follows the changes, and how far behind; or remove a consumer."
     ),
+    "tag": CommandEntry(
+        "labels", "Give a time of a shard a name; it stays readable until `strata untag`."
+    ),
+    "tags": CommandEntry(
+        "labels", "List the labels of a shard, and the times that they keep readable."
+    ),
+    "untag": CommandEntry(
+        "labels", "Take a label away; compaction may then merge the history up to the kept time."
+    ),
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),

@@ -21,7 +21,7 @@ from strata.cli.reading import (
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
 from strata.machine.reader_hold import reading
-from strata.model.time import format_time, parse_time
+from strata.model.time import format_time
 from strata.read.collections import (
     create_collections,
     figures,
@@ -29,6 +29,7 @@ from strata.read.collections import (
     planned_collection,
     scan_collection,
 )
+from strata.read.moments import resolve_moment
 from strata.read.scan import scan_schema
 
 COLUMNS = ("name", "parts", "bytes", "created", "note")
@@ -102,7 +103,7 @@ def read(
     output = Output(format, limit, count, out, context.as_json)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
         chosen = chosen_names(state, columns)
-        at = None if as_of is None else parse_time(as_of)
+        at = resolve_moment(context.stores, state, as_of)
         wanted = planned_collection(context.stores, state, name, as_of=at)
         batches = scan_collection(
             context.stores, state, wanted, columns=chosen, consolidate=consolidate

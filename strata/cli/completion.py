@@ -1,4 +1,4 @@
-"""What a shell proposes for a half-typed word: names of shards and of their columns."""
+"""What a shell proposes for a half-typed word: names of shards, of their columns and labels."""
 
 import os
 from collections.abc import Iterable
@@ -11,6 +11,8 @@ from strata.config.settings import load_settings
 from strata.errors import StrataError
 from strata.history.journal import is_journal
 from strata.machine.machine import Machine
+from strata.state.labels import labels_of
+from strata.state.state import State
 from strata.store.open import open_stores
 
 
@@ -39,14 +41,26 @@ def column_name(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in _columns(ctx) if name.startswith(incomplete)]
 
 
+def label_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the labels whose name begins with what is typed."""
+    state = _state(ctx)
+    names = () if state is None else (label.name for label in labels_of(state))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def _columns(ctx: typer.Context) -> list[str]:
-    """Return the columns of the shard on the line, which Click parses after an open option."""
+    state = _state(ctx)
+    return [] if state is None else list(state.relation.by_name)
+
+
+def _state(ctx: typer.Context) -> State | None:
+    """Return the state of the shard on the line, which Click parses after an open option."""
     with suppress(StrataError, OSError):
         machine = _machine(ctx)
         given = [ctx.params.get("shard"), *finished_words()]
         names = set(machine.names()).intersection(filter(None, given))
-        return list(machine.load(names.pop()).relation.by_name) if len(names) == 1 else []
-    return []
+        return machine.load(names.pop()) if len(names) == 1 else None
+    return None
 
 
 def _machine(ctx: typer.Context) -> Machine:

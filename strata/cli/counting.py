@@ -18,6 +18,7 @@ from strata.machine.reader_hold import reading
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.count import Counted, count_rows
+from strata.read.moments import resolve_moment
 from strata.state.state import State
 
 
@@ -45,9 +46,9 @@ def count(
 ) -> Answer:
     """Count rows, by statistics where they prove the answer, else by reading."""
     check_pushdown(pushdown)
-    at = None if as_of is None else parse_time(as_of)
     clock = None if now is None else parse_time(now) * 1000
     with reading(context.stores, shard, context.settings.read, f"count-{who(None)}") as state:
+        at = resolve_moment(context.stores, state, as_of)
         found = _counted(context, state, where, at, per, pushdown, clock)
     remark(_summary(found))
     if per is None:

@@ -26,6 +26,7 @@ from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.explained import advice_tables, explain_tables, static_tables
 from strata.cli.parts import full_keys
+from strata.cli.reading import AsOf
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
@@ -38,6 +39,7 @@ from strata.expr.filter import Filter
 from strata.history.usage import unread
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
+from strata.read.moments import resolve_moment
 from strata.state.state import State
 
 COST = (
@@ -91,7 +93,7 @@ def explain(
     context: Context,
     shard: ShardArgument,
     where: Annotated[str, typer.Option("--where", help="Filter in Spark SQL.")],
-    as_of: Annotated[str | None, typer.Option("--as-of", help="Time of the snapshot.")] = None,
+    as_of: AsOf = None,
     now: Annotated[str | None, typer.Option("--now", help="What now() means.")] = None,
     parts: Annotated[bool, typer.Option("--parts", help="List every part and why.")] = False,
     static: Annotated[
@@ -113,7 +115,7 @@ def explain(
     if static:
         found = outlook(filter, state.rollout.quarantine).to_json()
         return answer({"shard": shard, "filter": where, **found}, *static_tables(shard, found))
-    at = None if as_of is None else parse_time(as_of)
+    at = resolve_moment(context.stores, state, as_of)
     explained = explain_filter(context.stores, state, filter, at, every_part=parts)
     document = explained.to_json(parts=parts)
     if receipt is not None:

@@ -17,7 +17,7 @@ from strata.machine.reader_hold import PREFIX
 from strata.model.near import one_of
 from strata.model.time import format_time
 from strata.state.consumers import CONSUMERS
-from strata.state.holds import PUBLISHED, drop_expired, find_hold, hold, live_holds, release
+from strata.state.holds import LABEL, PUBLISHED, drop_expired, find_hold, hold, live_holds, release
 from strata.state.state import Hold, State
 
 HOUR_MS: Final = 3_600_000
@@ -160,7 +160,7 @@ def _entry(machine: Machine, state: State, found: Hold, alive: bool) -> dict[str
 
 def _kind(found: Hold) -> str:
     if found.expires_ms is None:
-        return "critical"
+        return "label" if found.name.startswith(LABEL) else "critical"
     if found.name.startswith(PUBLISHED):
         return "published"
     if found.name.startswith(CONSUMERS):

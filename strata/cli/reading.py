@@ -35,6 +35,7 @@ from strata.model.runner import threads
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.filtered import filtered_scan
+from strata.read.moments import resolve_moment
 from strata.read.scan import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
@@ -42,7 +43,10 @@ from strata.state.state import State
 TASKS = 2  # threads that parse and encode files
 
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", help="Time of the snapshot; default: the newest.")
+    str | None,
+    typer.Option(
+        "--as-of", help="Time of the snapshot, a label or clock:WALLTIME; default: the newest."
+    ),
 ]
 Columns = Annotated[
     str | None,
@@ -167,8 +171,8 @@ def read(
     check_pushdown(pushdown)
     if receipt is not None and where is None:
         raise InvalidRequest("a read without a filter decides nothing", cure="give --where")
-    at = None if as_of is None else parse_time(as_of)
     with reading(context.stores, shard, context.settings.read, f"read-{who(None)}") as state:
+        at = resolve_moment(context.stores, state, as_of)
         wanted = _Wanted(at, chosen_names(state, columns), consolidate, pushdown)
         if where is None:
             return _read_all(context, state, wanted, output)

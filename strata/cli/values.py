@@ -24,6 +24,7 @@ from strata.model.shown import visible
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.count import FilterRun, any_row
+from strata.read.moments import resolve_moment
 from strata.read.values import ValuesFound, ValueSource, distinct_values, extreme_value
 from strata.state.state import State
 
@@ -144,7 +145,7 @@ def _any_row(
         context.stores,
         state,
         filter=filter,
-        as_of=asked.at,
+        as_of=resolve_moment(context.stores, state, asked.as_of),
         pushdown=asked.pushdown,
         run=run,
         settings=context.settings.read,
@@ -182,10 +183,6 @@ class _Asked:
         check_pushdown(self.pushdown)
 
     @property
-    def at(self) -> int | None:
-        return None if self.as_of is None else parse_time(self.as_of)
-
-    @property
     def clock(self) -> int | None:
         return None if self.now is None else parse_time(self.now) * 1000
 
@@ -219,7 +216,7 @@ class _Asked:
                 state,
                 {
                     "filter": filter,
-                    "as_of": self.at,
+                    "as_of": resolve_moment(context.stores, state, self.as_of),
                     "pushdown": self.pushdown,
                     "source": source,
                     "settings": context.settings.read,

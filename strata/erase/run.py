@@ -35,6 +35,7 @@ from strata.kernels.arrays import Ints
 from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
 from strata.state import erasing
+from strata.state.labels import drop_labels, labels_of
 from strata.state.state import Erasure, State
 from strata.store.open import Stores
 
@@ -104,6 +105,7 @@ class Eraser:
             "shard": name,
             "shards": shards,
             "rows": sum(one["rows"] for one in shards),
+            "labels": [*self._labels(state)],
             "rejected_rows": sum(sum(lines) for _, _, lines in files),
             "logs": len(logs),
             "terms": len(self.terms.terms),
@@ -111,6 +113,15 @@ class Eraser:
             "under_way": None if state.erasing is None else state.erasing.id,
             "confirm": self.request.code,
         }
+
+    def _labels(self, state: State) -> Iterator[str]:
+        """Yield the labels whose names mention a term: they go, and the states that list them.
+
+        Other labels stay. They keep a time readable, and at every readable time the rows are gone.
+        """
+        for label in labels_of(state):
+            if self.terms.within(label.name.encode()):
+                yield label.name
 
     def _planned(self, removal: Removal, state: State) -> dict[str, Any]:
         found, rows = removal.find(state)
@@ -150,6 +161,8 @@ class Eraser:
         name, cleared = self.request.shard, Cleared()
         catch_up(self.stores, self.machine.load(name))
         shards = [name, *self._about()]
+        labels = tuple(self._labels(self.machine.load(name)))
+        self.machine.apply(name, partial(drop_labels, names=labels))
         rejected = self.history.suppress_rejected(erasure)
         collections = self.history.erase_collections()
         closed: dict[str, int] = {}

@@ -18,6 +18,7 @@ from strata.history.usage import record_count
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings, Settings
 from strata.read.count import Counted, FilterRun, count_rows
+from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse
 from strata.spark.rows import rows_ddl
@@ -31,7 +32,7 @@ def row_count(  # noqa: PLR0913 - the questions of a count; all but the shard ha
     shard: str,
     *,
     where: str | None = None,
-    as_of: int | None = None,
+    as_of: Moment | None = None,
     by: str | None = None,
     pushdown: str | None = None,
     config: str | Settings | None = None,
@@ -51,7 +52,7 @@ def row_count(  # noqa: PLR0913 - the questions of a count; all but the shard ha
             stores,
             state,
             filter=filter,
-            as_of=as_of,
+            as_of=resolve_moment(stores, state, as_of),
             by=by,
             pushdown=pushdown,
             run=spark_run(spark, stores, state, filter, by, settings.read),

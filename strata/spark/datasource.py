@@ -2,8 +2,9 @@
 
     spark.read.format("strata").option("shard", "flights").load().where("carrier = 'UA'")
 
-Options: `shard`; `config`, a settings file; `as_of`, milliseconds or ISO 8601; `pushdown`, "off" to
-fetch everything ("on" is what the shard's mode allows); `consolidate`, "true" for each row once;
+Options: `shard`; `config`, a settings file; `as_of`, milliseconds, ISO 8601, a
+label or `clock:…` (`strata.read.moments`); `pushdown`, "off" to fetch everything ("on" is what the
+shard's mode allows); `consolidate`, "true" for each row once;
 `where` and `pushed`, see below; `collection`, the name of one in a shard that holds many. A schema
 given by the user names the columns to decode, with or without `t` and `d`.
 
@@ -53,6 +54,7 @@ from strata.model.near import one_of
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
+from strata.read.moments import resolve_moment
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import (
     CURE,
@@ -117,7 +119,7 @@ class ReadOptions:
 
     shard: str
     config: str | None
-    as_of: int | None
+    as_of: str | None
     question: AnalysedFilter | None
     pushdown: str | None
     consolidate: bool
@@ -239,9 +241,8 @@ class StrataReader(DataSourceReader):
         stores, state = self.asked.hold()
         wanted_columns(state.relation, self._names())
         filter, settings = self._filter(state), self.asked.settings()
-        plan = plan_read(
-            stores, state, as_of=self.asked.as_of, filter=filter, pushdown=self.asked.pushdown
-        )
+        at = resolve_moment(stores, state, self.asked.as_of)
+        plan = plan_read(stores, state, as_of=at, filter=filter, pushdown=self.asked.pushdown)
         if (name := self.asked.collection) is not None:
             plan = narrowed(stores, state, plan, column_of(stores, state, name), name)
         usage.record(stores, state, plan, filter, settings.usage, Metrics(settings.metrics))
@@ -378,7 +379,7 @@ def request(options: dict[str, str]) -> ReadOptions:
     return ReadOptions(
         shard,
         given.get("config"),
-        parse_time(given["as_of"]) if "as_of" in given else None,
+        given.get("as_of"),
         _where(given["where"]) if "where" in given else None,
         check_pushdown(given.get("pushdown")),
         flags["consolidate"] == "true",

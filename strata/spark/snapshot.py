@@ -22,6 +22,7 @@ from strata.machine.reader_hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings
 from strata.read.collections import column_of, narrowed
+from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse, referenced
 from strata.spark.front.rowfilter import row_filter
@@ -36,7 +37,7 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     spark: SparkSession,
     shard: str,
     *,
-    as_of: int | None = None,
+    as_of: Moment | None = None,
     where: str | Column | None = None,
     columns: Sequence[str] | None = None,
     collection: str | None = None,
@@ -47,7 +48,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
 ) -> DataFrame:
     """Return the rows of `shard` at `as_of`: the columns by name, then t and d.
 
-    `as_of` None is the newest readable time; t is `as_of` in every row. `where` is a condition in
+    `as_of` None is the newest readable time; a text is a time, a label or a moment by the clock
+    (`strata.read.moments`). t is `as_of` in every row. `where` is a condition in
     Spark SQL. Without `consolidate` a row may come several times with diffs that add up; with it,
     once. `collection` chooses one of a shard that holds many. `pushdown` "off" fetches everything;
     "on" is what the shard's rollout mode allows. `config` is a settings file; None takes the
@@ -67,7 +69,8 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
         mine = fn.col(quoted(column)) == fn.lit(collection)
         where = mine if where is None else mine & _condition(where)
     filter = None if where is None else analyse(spark, state.relation, where, now=now)
-    plan = plan_read(stores, state, as_of=as_of, filter=filter, pushdown=pushdown)
+    at = resolve_moment(stores, state, as_of)
+    plan = plan_read(stores, state, as_of=at, filter=filter, pushdown=pushdown)
     if column is not None and collection is not None:
         plan = narrowed(stores, state, plan, column, collection)
     metrics = Metrics(settings.metrics)

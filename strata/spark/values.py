@@ -16,6 +16,7 @@ from strata.history.usage import record
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings, Settings
 from strata.model.sums import wrapped
+from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.read.values import ValuesFound, ValueSource, both_texts, distinct_values, extreme_value
 from strata.spark.front.catalyst import analyse
@@ -34,7 +35,7 @@ def column_extreme(  # noqa: PLR0913 - the questions of a read
     *,
     greatest: bool,
     where: str | None = None,
-    as_of: int | None = None,
+    as_of: Moment | None = None,
     config: str | Settings | None = None,
     now: int | None = None,
 ) -> ValuesFound:
@@ -52,7 +53,7 @@ def column_extreme(  # noqa: PLR0913 - the questions of a read
             state,
             column,
             greatest=greatest,
-            as_of=as_of,
+            as_of=resolve_moment(stores, state, as_of),
             filter=filter,
             source=None if filter is None else spark_values(spark, stores, state, column, filter),
             settings=settings.read,
@@ -68,7 +69,7 @@ def column_values(  # noqa: PLR0913 - the questions of a read
     *,
     limit: int,
     where: str | None = None,
-    as_of: int | None = None,
+    as_of: Moment | None = None,
     config: str | Settings | None = None,
     now: int | None = None,
 ) -> ValuesFound:
@@ -85,7 +86,7 @@ def column_values(  # noqa: PLR0913 - the questions of a read
             state,
             column,
             limit=limit,
-            as_of=as_of,
+            as_of=resolve_moment(stores, state, as_of),
             filter=filter,
             source=None if filter is None else spark_values(spark, stores, state, column, filter),
             settings=settings.read,

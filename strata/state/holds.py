@@ -12,6 +12,7 @@ from strata.state.state import Hold, State
 from strata.state.step import step
 
 PUBLISHED: Final = "published-"  # of the names of holds that keep what other engines read
+LABEL: Final = "label-"  # of the names of holds that are labels: `strata.state.labels`
 
 
 def hold(
@@ -96,6 +97,8 @@ def hold_critical(
     """
     if not opaque:
         raise InvalidRequest("a critical hold needs an opaque token", hold=name)
+    if name.startswith(LABEL):
+        raise InvalidRequest("the name of a label", hold=name, cure="strata tag")
     found = find_hold(state, name)
     if found is not None and found.expires_ms is not None:
         raise InvalidRequest("this name belongs to a leased hold", hold=name)
@@ -117,6 +120,8 @@ def release(state: State, now_ms: int, *, name: str, opaque: str = "") -> tuple[
     found = find_hold(state, name)
     if found is None:
         return state, False
+    if found.expires_ms is None and name.startswith(LABEL):
+        raise InvalidRequest("this hold is a label", hold=name, cure="strata untag")
     if found.opaque != opaque:
         raise Fenced("another owner has this hold", hold=name, since=found.since)
     return step(state, now_ms, holds=tuple(h for h in state.holds if h != found)), True

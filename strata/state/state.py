@@ -101,6 +101,7 @@ class Commit:
     size_bytes: int
     rejected: int
     rejects: str | None = None  # blob key of the rejected rows of the batch
+    at_ms: int = 0  # walltime of its state; 0: committed before this was kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,18 @@ def step(state: State, now_ms: int, **changes: Any) -> State:
 
 def successor(state: State, now_ms: int, **changes: Any) -> State:
     """Return the successor of `state` as `step` does, also for a dropped shard."""
-    walltime_ms = max(now_ms, state.walltime_ms + 1)
+    walltime_ms = walltime_after(state, now_ms)
     following = replace(state, seqno=state.seqno + 1, walltime_ms=walltime_ms, **changes)
     assert following.since >= state.since or state.dropped, "since never regresses"
     assert following.upper >= state.upper or state.dropped, "upper never regresses"
     assert following.since <= following.upper, "since never passes upper"
     assert following.fence >= state.fence, "the fence never regresses"
     return following
+
+
+def walltime_after(state: State, now_ms: int) -> int:
+    """Return the walltime of the state after `state`: now, or just after its own."""
+    return max(now_ms, state.walltime_ms + 1)
 
 
 def check_alive(state: State) -> None:

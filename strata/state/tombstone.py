@@ -13,6 +13,7 @@ from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state.generations import live_writers
 from strata.state.holds import live_holds
+from strata.state.labels import is_label
 from strata.state.rollout import noted
 from strata.state.state import Evidence, Spine, State, Tombstone
 from strata.state.step import step, successor
@@ -85,9 +86,10 @@ def bring_back(
 ) -> State:
     """Return the state in which a shard of a backup begins again, perhaps after its tombstone.
 
-    Nobody of then still holds it or writes to it. `generation` is above that of every stored blob,
-    so commits prepared in another life are refused. Whether skipping is right was found out in that
-    life, too, and may have changed since: the mode is `soft` at most, and evidence begins anew.
+    Its labels stay; nobody of then still holds it or writes to it. `generation` is above that of
+    every stored blob, so commits prepared in another life are refused. Whether skipping is right
+    was found out in that life, too, and may have changed since: the mode is `soft` at most, and
+    evidence begins anew.
     """
     before = saved if stone is None else stone
     generation = max(generation, saved.generation + 1, before.generation + 1)
@@ -109,7 +111,7 @@ def bring_back(
         seqno=max(saved.seqno, before.seqno) + 1,
         walltime_ms=max(now_ms, saved.walltime_ms + 1, before.walltime_ms + 1),
         rollout=rollout,
-        holds=(),
+        holds=tuple(found for found in saved.holds if is_label(found)),
         writers=(),
         merging=(),
         erasing=None,

@@ -24,7 +24,7 @@ from strata.state.rollout import begun
 from strata.state.source import check_source
 from strata.state.spine import Applied, MergeResult, NotApplied
 from strata.state.state import Batch, Commit, Consumed, State
-from strata.state.step import check_alive, step
+from strata.state.step import check_alive, step, walltime_after
 from strata.store.keys import generation_of
 
 COMMITS_MAX: Final = 128  # commits in the state; beyond that the oldest are spilled
@@ -123,6 +123,7 @@ def append(  # noqa: PLR0913  these are the fields of one request
         new.size_bytes,
         rejected,
         rejects,
+        walltime_after(state, now_ms),
     )
     spine = state.spine
     if upper > state.upper:

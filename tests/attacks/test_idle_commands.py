@@ -52,6 +52,8 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ["consumers"],
         ["consumers", "s", "--remove", "c", "--reason", "due"],
     ),
+    ("tag", ["tag", "s", "new", "--dry-run"], ["tag", "s", "new"]),
+    ("untag", ["untag", "s", "kept", "--dry-run"], ["untag", "s", "kept"]),
     ("holds", ["holds"], ["holds", "s", "--release", "h", "--owner", "x", "--reason", "due"]),
     (
         "stats backfill",
@@ -105,6 +107,7 @@ class World:
         self.run("backup", BACKUP)
         self.run("holds", "s", "--take", "h", "--owner", "x")
         self.run("deliver", "s", "c", "--into", str(self.root / "out"))
+        self.run("tag", "s", "kept")
         self.take_in(4)
         declared.write_text(SPEC + "part_bytes: 4194304\n")
         return self

@@ -23,6 +23,7 @@ from strata.machine.writer_lease import Lease
 from strata.model.settings import MetricsSettings
 from strata.parts.write import WrittenPart, write_batch
 from strata.read.scan import scan
+from strata.shard import Shard
 from strata.state.holds import hold, release
 from tests.support.erasing import WHO, erased, eraser, places_of
 from tests.unit.ingest.test_engine import World
@@ -280,3 +281,22 @@ def test_a_row_that_is_still_found_issues_no_certificate(
 
     assert certificates(world.stores, "s") == []
     assert Machine(world.stores).load("s").erasing is not None
+
+
+def test_labels_stay_readable_without_the_rows_and_one_that_names_the_person_goes(
+    world: World,
+) -> None:
+    shard = Shard(world.stores, world.state.name)
+    shard.tag("release-1", at=15)
+    shard.tag("before-bobby", at=19)
+    assert at_all_times(world) != at_all_times(world, but=BOB)
+    request = eraser(world.stores, shard.name, "name", BOB, "bobby")
+    assert request.plan()["labels"] == ["before-bobby"]
+
+    request.erase(at_ms=1, **WHO)
+
+    assert [label.name for label in shard.tags()] == ["release-1"]
+    rows = [name for one in shard.scan(as_of="release-1") for name in one["name"].to_pylist()]
+    assert rows
+    assert BOB not in rows
+    assert places_of(world.stores, "before-bobby") == []

@@ -31,6 +31,7 @@ from strata.model.time import MIN_TIME, format_time
 from strata.plain.conditions import Condition
 from strata.plain.parse import plain_filter
 from strata.plain.weaker import weaker
+from strata.read.changed import changed_rows, plan_changed
 from strata.read.changes import Stretch, listen
 from strata.read.count import Counted, any_row, count_rows
 from strata.read.dataset import Rows, ShardDataset
@@ -309,6 +310,30 @@ class Shard:
         counted = emitted(rows, self.metrics, self.name)
         kept = kept_while(self.stores, state, self.settings, "scan", counted)
         return scan_schema(state.relation, columns), kept
+
+    def changed_rows(
+        self,
+        first: Moment,
+        second: Moment | None = None,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows whose counts differ between two times, each once: columns, then d.
+
+        d is by how much the count grew. Only parts with later updates than the first time are read.
+        `where`: a plain filter; otherwise as `scan`.
+        """
+        state = held_state(self.stores, self.name, self.settings)
+        filter = None if where is None else plain_filter(state.relation, where)
+        begin = resolve_moment(self.stores, state, first)
+        end = resolve_moment(self.stores, state, second)
+        assert begin is not None
+        wanted = plan_changed(self.stores, state, begin, end, filter=filter)
+        record(self.stores, state, wanted.plan, filter, self.usage, self.metrics)
+        rows = changed_rows(self.stores, state, wanted, filter=filter, columns=columns)
+        counted = emitted(rows, self.metrics, self.name)
+        yield from kept_while(self.stores, state, self.settings, "diff", counted)
 
     def listen(
         self,

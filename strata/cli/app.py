@@ -70,6 +70,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "read": CommandEntry(
         "reading", "Show the rows of a snapshot; with --where those that satisfy it."
     ),
+    "diff": CommandEntry(
+        "diff",
+        "Show the rows whose counts differ between two times, each with the difference in d.",
+    ),
     "count": CommandEntry(
         "counting", "Count rows, by statistics where they prove the answer, else by reading."
     ),

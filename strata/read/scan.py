@@ -83,7 +83,7 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     for rows in updates:
         arrays = [rows.column(child(c.id)) for c in chosen]
         if not stored:
-            arrays = [_seen(array, c.type) for array, c in zip(arrays, chosen, strict=True)]
+            arrays = [viewed_column(array, c.type) for array, c in zip(arrays, chosen, strict=True)]
         named = pa.Table.from_arrays([*arrays, rows.column(T), rows.column(D)], schema=schema)
         yield from named.to_batches(OUT_ROWS)
 
@@ -105,7 +105,8 @@ def scan_schema(
     return pa.schema([*fields, ids.field(T), ids.field(D)])
 
 
-def _seen(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
+def viewed_column(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
+    """Return a stored column in the form that readers see."""
     if not has_view(column_type):
         return column
     chunks = [to_view(chunk, column_type) for chunk in column.chunks]
@@ -130,8 +131,15 @@ def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
     return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
 
 
-def as_of_view(rows: pa.Table, as_of: int, t_high: int | None = None) -> pa.Table:
-    """Return the rows that exist at `as_of`, with that time; none is later than `t_high`."""
+def as_of_view(
+    rows: pa.Table, as_of: int, t_high: int | None = None, after: int | None = None
+) -> pa.Table:
+    """Return the rows that exist at `as_of`, with that time; none is later than `t_high`.
+
+    `after`: only updates later than that.
+    """
+    if after is not None:
+        rows = rows.filter(pc.greater(rows.column(T), after))
     return advance(_until(rows, as_of, t_high), as_of)
 
 
@@ -158,8 +166,11 @@ def merged(
     as_of: int,
     within: Slice = WHOLE,
     groups: Groups = NO_GROUPS,
+    after: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
+
+    `after`: only updates later than that count, so each row comes with what its count grew by.
 
     `groups`, as in a plan: the row groups left out hold only rows on which the filter is neither
     true nor fails. The counts of such rows may be wrong, but the filter drops them. For every other
@@ -177,7 +188,9 @@ def merged(
         together_bytes=TOGETHER_BYTES // count,
     )
     sources = [
-        (as_of_view(_table(rows), as_of) for rows in run) for parts in runs for run in fetch(parts)
+        (as_of_view(_table(rows), as_of, after=after) for rows in run)
+        for parts in runs
+        for run in fetch(parts)
     ]
     return merge(sources, source.relation)
 

@@ -24,6 +24,7 @@ from strata.history.metrics import Metrics
 from strata.history.usage import emitted, record, record_count
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while, reading
+from strata.maintain.revert import Reverted, revert_interval
 from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSettings
@@ -424,6 +425,20 @@ class Shard:
     def tags(self) -> tuple[Label, ...]:
         """Return the labels, sorted by name."""
         return labels_of(self.state())
+
+    def revert(
+        self, lower: int, upper: int, *, where: str | None = None, dry_run: bool = False
+    ) -> Reverted:
+        """Take back the updates of [lower, upper); see `strata.maintain.revert`."""
+        return revert_interval(
+            self.stores,
+            self.name,
+            lower,
+            upper,
+            where=where,
+            dry_run=dry_run,
+            settings=self.settings,
+        )
 
     def inspect(self) -> dict[str, Any]:
         """Return what is known of the shard, as `strata inspect --json` prints it."""

@@ -74,6 +74,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "diff",
         "Show the rows whose counts differ between two times, each with the difference in d.",
     ),
+    "revert": CommandEntry(
+        "diff",
+        "Append the retraction of an interval, as if it had not been; a repeat changes nothing.",
+    ),
     "count": CommandEntry(
         "counting", "Count rows, by statistics where they prove the answer, else by reading."
     ),

@@ -1,11 +1,11 @@
-"""The command that compares two times of a shard: diff."""
+"""Commands about what happened between two times of a shard: diff, revert."""
 
 from typing import Annotated
 
 import typer
 
 from strata.cli.command import command
-from strata.cli.context import Answer, Context, ShardArgument, answer, who
+from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer, who
 from strata.cli.output import Output
 from strata.cli.reading import Columns, Count, FormatOption, Limit, Out, chosen_names, written
 from strata.cli.remarks import remark
@@ -14,14 +14,16 @@ from strata.cli.visible import shown_time
 from strata.decide.descent import resolve_as_of
 from strata.history import usage
 from strata.machine.reader_hold import reading
+from strata.model.time import parse_time
 from strata.plain.parse import plain_filter
 from strata.read.changed import ChangePlan, changed_rows, changed_schema, plan_changed
 from strata.read.moments import resolve_moment
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
+    """Add these commands to the application."""
     command(app, "diff", diff)
+    command(app, "revert", revert, row="revert")
 
 
 def diff(
@@ -77,3 +79,31 @@ def _summary(wanted: ChangePlan, rows: int, more: bool) -> str:
         f" {wanted.parts:,} of {wanted.plan.parts_total:,} parts read,"
         f" {shown_bytes(wanted.size_bytes)}"
     )
+
+
+def revert(
+    context: Context,
+    shard: ShardArgument,
+    lower: Annotated[
+        str, typer.Argument(help="Start of the interval, inclusive.", metavar="LOWER")
+    ],
+    upper: Annotated[str, typer.Argument(help="End of the interval, exclusive.", metavar="UPPER")],
+    where: Annotated[
+        str | None, typer.Option("--where", help="Plain filter in Spark SQL; default: all rows.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many rows would be retracted.")
+    ] = False,
+    reason: ReasonOption = "",
+) -> Answer:
+    """Append the retraction of an interval, as if it had not been; a repeat changes nothing."""
+    found = context.shard(shard).revert(
+        parse_time(lower), parse_time(upper), where=where, dry_run=dry_run
+    )
+    if found.already_reverted:
+        remark(f"{shard}: this interval is already reverted; nothing was changed")
+    elif not found.rows:
+        remark(f"{shard}: there is nothing to retract; nothing was changed")
+    elif not dry_run:
+        remark(f"strata diff {shard} {found.at - 1} {found.at} shows what was retracted")
+    return answer(found.to_json() | ({"reason": reason} if reason else {}))

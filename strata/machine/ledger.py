@@ -92,6 +92,27 @@ def find(
     return known
 
 
+def commits_after(
+    blob: Blob, state: State, after: int, sleep: Sleep = time.sleep
+) -> Iterator[Commit]:
+    """Yield the commits whose intervals end after a time, newest first.
+
+    Cost: the ledger blobs that may have one.
+    """
+
+    def below(keys: tuple[str, ...]) -> Iterator[Commit]:
+        for key in reversed(keys):
+            if ledger_range(key)[1] <= after:
+                continue
+            if ledger_level(key):
+                yield from below(children_of(blob, key, sleep))
+            else:
+                yield from reversed(commits_of(blob, key, sleep))
+
+    yield from (commit for commit in reversed(state.commits) if commit.upper > after)
+    yield from (commit for commit in below(state.ledger) if commit.upper > after)
+
+
 def mark_of(token: str) -> int:
     """Return four bytes of the hash of a token, as a number."""
     return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=4).digest())

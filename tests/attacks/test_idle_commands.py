@@ -54,6 +54,7 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ),
     ("tag", ["tag", "s", "new", "--dry-run"], ["tag", "s", "new"]),
     ("untag", ["untag", "s", "kept", "--dry-run"], ["untag", "s", "kept"]),
+    ("revert", ["revert", "s", "3000", "4000", "--dry-run"], ["revert", "s", "3000", "4000"]),
     ("holds", ["holds"], ["holds", "s", "--release", "h", "--owner", "x", "--reason", "due"]),
     (
         "stats backfill",

@@ -55,3 +55,39 @@ def test_what_cannot_be_compared_is_refused(cli: Cli, words: tuple[str, ...], sa
     code, _, err = cli.run("diff", "events", *words)
     assert code == 2
     assert said in err, err
+
+
+def test_an_interval_is_taken_back_once_and_its_files_do_not_come_again(cli: Cli) -> None:
+    would = cli.json("revert", "events", "1000", "2000", "--dry-run")
+    assert (would["rows"], would["dry_run"], cli.json("read", "events")["rows"]) == (2, True, 3)
+
+    done = cli.json("revert", "events", "1000", "2000", "--reason", "a wrong file")
+    assert (done["rows"], done["at"], done["already_reverted"]) == (2, 2000, False)
+    assert cli.json("revert", "events", "1000", "2000")["already_reverted"] is True
+
+    assert cli.json("count", "events")["count"] == 1
+    lost = cli.run("diff", "events", "1999", "--format", "csv")[1].splitlines()
+    assert lost == ["id,kind,payload,d", "2,b,,-2", "3,,,-1"]
+    told = cli.json("history", "events")["operations"]
+    assert [one["what"] for one in told].count("revert") == 2
+    # A run of the same interval again: its token and its file are known
+    lines = ('{"id": 2, "kind": "b"}', '{"id": 2, "kind": "b"}', '{"id": 3}')
+    assert cli.ingest(1000, *lines)["already_committed"] is True
+    again = cli.json("ingest", "events", "--from", str(cli.root / "in-1000.jsonl"))
+    assert again["already_committed"] is True
+    assert cli.json("count", "events")["count"] == 1
+    # Unless a person says so
+    back = cli.json("ingest", "events", "--from", str(cli.root / "in-1000.jsonl"), "--again")
+    assert (back["already_committed"], back["updates"]) == (False, 2)
+    assert cli.json("count", "events")["count"] == 4
+
+
+def test_a_revert_is_refused_with_a_cure(cli: Cli) -> None:
+    for words, said in (
+        (("0", "5000"), "choose lower < upper <= 2000"),
+        (("0", "1000", "--where", "id + 1 = 2"), "needs Spark"),
+        (("x", "1000"), "not a time"),
+    ):
+        code, _, err = cli.run("revert", "events", *words)
+        assert code == 2
+        assert said in err, err

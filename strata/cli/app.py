@@ -111,6 +111,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "untag": CommandEntry(
         "labels", "Take a label away; compaction may then merge the history up to the kept time."
     ),
+    "together": CommandEntry(
+        "together",
+        "Print the newest time at which all these shards can be read, to be given as --as-of.",
+    ),
     "explain": CommandEntry(
         "filters", "Say which parts a filter would skip, and what stops the proof for the others."
     ),

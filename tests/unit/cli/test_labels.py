@@ -68,3 +68,19 @@ def test_a_dry_run_changes_nothing(cli: Cli) -> None:
     cli.json("tag", "events", "b")
     cli.json("untag", "events", "b", "--dry-run")
     assert [one["label"] for one in cli.json("tags", "events")["labels"]] == ["b"]
+
+
+def test_several_shards_have_one_time(cli: Cli) -> None:
+    file = cli.root / "other.yaml"
+    file.write_text((cli.root / "events.yaml").read_text().replace("name: events", "name: other"))
+    cli.json("create", "other", "--spec", str(file))
+    code, _, err = cli.run("together", "events", "other")
+    assert code == 2
+    assert "behind='other'" in err
+    lines = cli.file("other.jsonl", '{"id": 1}')
+    cli.json("ingest", "other", "--from", lines, "--lower", "0", "--upper", "1500")
+
+    found = cli.json("together", "events", "other")
+    assert (found["as_of"], [one["upper"] for one in found["shards"]]) == (1499, [2000, 1500])
+    assert cli.run("together", "events", "other")[1] == "1499\n"
+    assert cli.json("read", "other", "--as-of", "1499")["rows"] == 1

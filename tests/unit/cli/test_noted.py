@@ -146,7 +146,7 @@ ONLY_TELL = {
     "changes", "count", "min", "max", "distinct", "exists", "stats show", "schema show",
     "collection list", "collection read", "gc plan",
     "gc leaks", "rollout show", "rollout status", "rollout gates show", "quarantine show",
-    "source show", "erasures", "verify", "ui", "report", "demo", "tags", "diff",
+    "source show", "erasures", "verify", "ui", "report", "demo", "tags", "diff", "together",
 }  # fmt: skip
 
 

@@ -1,0 +1,30 @@
+"""The command that finds one time for several shards: together."""
+
+from typing import Annotated
+
+import typer
+
+from strata.cli.command import command
+from strata.cli.completion import shard_names
+from strata.cli.context import Answer, Context, answer
+from strata.model.time import format_time
+from strata.read.together import common_time
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    command(app, "together", together)
+
+
+def together(
+    context: Context,
+    shards: Annotated[
+        list[str],
+        typer.Argument(help="Names of shards.", metavar="SHARD...", autocompletion=shard_names),
+    ],
+) -> Answer:
+    """Print the newest time at which all these shards can be read, to be given as --as-of."""
+    states = [context.machine.load(name) for name in shards]
+    at = common_time(states)
+    each = [{"shard": s.name, "since": s.since, "upper": s.upper} for s in states]
+    return answer({"as_of": at, "at": format_time(at), "shards": each}, f"{at}\n")

@@ -17,7 +17,9 @@ from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import RolloutSettings
+from strata.shard import Shard
 from strata.spark import snapshot
+from strata.spark.count import row_count
 from strata.spark.failures import engine_error
 from strata.spark.front.catalyst import analyse
 from strata.store.open import open_stores
@@ -257,3 +259,25 @@ def test_a_missing_part_is_corrupt_and_named(spark: SparkSession, tmp_path: Path
     found = engine_error(str(failed.value))
     assert isinstance(found, Corrupt)
     assert key in str(found)
+
+
+def test_a_label_and_the_clock_are_times(spark: SparkSession, tmp_path: Path) -> None:
+    events = build(tmp_path)
+    shard = Shard(events.stores, NAME)
+    shard.tag("release-1", at=1500)
+    (tmp_path / "strata.toml").write_text(
+        f'[store]\nblob = "{events.settings.store.blob}"\n'
+        f'consensus = "{events.settings.store.consensus}"\n'
+    )
+    config = str(tmp_path / "strata.toml")
+    expected = events.contents(1500)
+    frame = snapshot(spark, NAME, as_of="release-1", config=events.settings)
+    source = spark.read.format("strata").options(shard=NAME, config=config, as_of="release-1")
+
+    assert contents(frame) == contents(source.load()) == expected
+    counted = row_count(spark, NAME, as_of="release-1", config=events.settings)
+    assert counted.count == sum(expected.values())
+    newest = snapshot(spark, NAME, as_of="clock:2999-01-01", config=events.settings)
+    assert contents(newest) == events.contents()
+    with pytest.raises(InvalidRequest, match="neither a time nor a label"):
+        snapshot(spark, NAME, as_of="release", config=events.settings)

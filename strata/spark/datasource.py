@@ -25,7 +25,6 @@ interval to a data source (4.3.0). `cast(c as interval year to month)` converts 
 `strata.spark.snapshot` does so automatically.
 """
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,11 +56,11 @@ from strata.read.collections import column_of, narrowed
 from strata.read.moments import resolve_moment
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import (
-    CURE,
     AnalysedFilter,
-    other_settings,
+    fits_task,
+    given_filter,
     question,
-    retyped,
+    reads_alike,
 )
 from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
@@ -71,11 +70,10 @@ from strata.spark.rows import (
     wanted_columns,
 )
 from strata.spark.slices import SliceReader, slice_readers
-from strata.spark.stream import StrataStreamReader
+from strata.spark.stream import ChangesWish, StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
-_log: Final = logging.getLogger(__name__)
 NAME: Final = "strata"
 OPTIONS: Final = (
     "shard",
@@ -89,7 +87,7 @@ OPTIONS: Final = (
     "start",
     "path",
 )
-OF_STREAMS: Final = ("shard", "config", "start", "path")
+OF_STREAMS: Final = ("shard", "config", "start", "where", "pushdown", "path")
 TASKS: Final = 16  # partitions of a small read, since the reader does not know the number of cores
 
 
@@ -197,11 +195,12 @@ class StrataSource(DataSource):
         asked = request(dict(self.options))
         wrong = sorted({key.lower() for key in self.options} - set(OF_STREAMS))
         if wrong:
-            cure = "filter and aggregate the stream itself; see strata.spark.stream"
+            cure = f"one of {', '.join(OF_STREAMS)}; see strata.spark.stream"
             raise InvalidRequest(
                 "a stream of changes has no such option", option=wrong[0], cure=cure
             )
-        return StrataStreamReader(asked.shard, asked.settings(), asked.start, TASKS, schema)
+        wish = ChangesWish(asked.shard, asked.start, asked.question, asked.pushdown)
+        return StrataStreamReader(wish, asked.settings(), TASKS, schema)
 
 
 class _Bonus:
@@ -297,10 +296,8 @@ class StrataReader(DataSourceReader):
         if not isinstance(partition, Guarded):
             assert isinstance(partition, TaskInput | Merged)
             return [partition]
-        differs = other_settings(partition.session)
-        if not differs:
+        if fits_task(partition.session):
             return [partition.planned]
-        warn(f"the option `where` was made by a session of other settings ({differs})")
         stores, state = open_stores(partition.store), partition.state
         plan = plan_read(stores, state, as_of=partition.as_of, mode="off")
         tasks = self._tasks(stores, state, plan, partition.read)
@@ -326,31 +323,14 @@ class StrataReader(DataSourceReader):
 
     def _filter(self, state: State) -> Filter | None:
         """Return the conjunction of the option's filter and the pushed ones."""
-        other = retyped(state.relation, self.schema)
-        if other:
-            warn(f"the schema reads columns as something else: {', '.join(other)}")
+        if not reads_alike(state.relation, self.schema):
             return None
-        given = self._given(state)
+        given = given_filter(self.asked.question, self.asked.shard, state.relation, self.schema)
         pushed = pushed_filter(self.pushed, state.relation) if self.asked.pushed else None
         if given is None or pushed is None:
             return given or pushed
         both = Call("and", (given.expr, pushed.expr), "boolean")
         return replace(given, expr=both)
-
-    def _given(self, state: State) -> Filter | None:
-        """Return the option's filter if it was made for this read."""
-        asked = self.asked.question
-        if asked is None:
-            return None
-        if differs := asked.differs(self.asked.shard, state.relation):
-            warn(f"the option `where` is another question: {differs}")
-            return None
-        return asked.later()
-
-
-def warn(why: str) -> None:
-    """Log that the filter of an option chooses no parts."""
-    _log.warning("%s: it is ignored, and all parts are read; %s", why, CURE)
 
 
 def _batches(task: TaskInput | Merged) -> Iterator[pa.RecordBatch]:

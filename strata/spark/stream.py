@@ -8,11 +8,14 @@ update, even if the shard was compacted meanwhile. Options: `shard`; `config`; `
 time to read, milliseconds or ISO 8601, by default the beginning. After a snapshot at `as_of`, the
 stream begins at as_of + 1.
 
+`where` chooses parts as for `spark.read`, and so does `pushdown`: the query must have the `.where`
+of the same text. As there, in a session with other settings all parts are read.
+
 A query fails with an explanation if compaction has moved times that it has not read yet.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,15 +24,40 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from strata.format.columns import D, T
+from strata.history import usage
+from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
-from strata.model.settings import Settings
+from strata.model.settings import Settings, StoreSettings
 from strata.model.time import MIN_TIME
-from strata.read.changes import Stretch, plan_changes
+from strata.read.changes import Stretch, plan_changes, planned_stretch
+from strata.spark.front.option import AnalysedFilter, fits_task, given_filter
 from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
+from strata.state.state import State
 from strata.store.open import open_stores
 
 UPPER = "upper"  # of an offset: all updates before this time were read
+
+
+@dataclass(frozen=True)
+class ChangesWish:
+    """What a stream is asked for."""
+
+    shard: str
+    start: int | None = None  # None: the beginning
+    question: AnalysedFilter | None = None
+    pushdown: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamGuard:
+    """What a task needs to read its share of all parts, if its session is not the filter's."""
+
+    session: Mapping[str, str]
+    store: StoreSettings
+    state: State
+    number: int
+    of: int
 
 
 @dataclass
@@ -38,25 +66,26 @@ class ChangesOf(InputPartition):
 
     reader: PartReader
     stretch: Stretch  # with only the parts of this task
+    guard: StreamGuard | None = None  # None: no filter chose these parts
 
 
 class StrataStreamReader(DataSourceStreamReader):
     """Plans stretches of time on the newest state, reads their parts in tasks."""
 
     def __init__(
-        self, shard: str, settings: Settings, start: int | None, tasks: int, schema: StructType
+        self, wish: ChangesWish, settings: Settings, tasks: int, schema: StructType
     ) -> None:
         """Keep the request; each stretch is cut into `tasks` tasks."""
-        self.shard, self.settings, self.start = shard, settings, start
+        self.wish, self.settings = wish, settings
         self.tasks, self.schema = tasks, schema
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the first offset of a query without a checkpoint."""
-        return {UPPER: MIN_TIME if self.start is None else self.start}
+        return {UPPER: MIN_TIME if self.wish.start is None else self.wish.start}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
         """Return the shard's upper: everything before it is complete."""
-        upper = Machine(open_stores(self.settings.store)).load(self.shard).upper
+        upper = Machine(open_stores(self.settings.store)).load(self.wish.shard).upper
         return {UPPER: max(upper, start[UPPER])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -65,26 +94,51 @@ class StrataStreamReader(DataSourceStreamReader):
         Raises: InvalidRequest when compaction has overtaken the query, or a column is gone.
         """
         stores = open_stores(self.settings.store)
-        state = held_state(stores, self.shard, self.settings.read)
+        state = held_state(stores, self.wish.shard, self.settings.read)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
+        wish = self.wish
+        filter = given_filter(wish.question, wish.shard, state.relation, self.schema)
+        stretch, plan = planned_stretch(
+            stores, state, start[UPPER], end[UPPER], filter, wish.pushdown
+        )
+        metrics = Metrics(self.settings.metrics)
+        usage.record(stores, state, plan, filter, self.settings.usage, metrics)
         reader = PartReader(
             stores.settings,
             state.relations,
             wanted_columns(state.relation, names),
             read_format=state.spec.read_format,
+            groups=stretch.groups,
             settings=self.settings.read,
         )
-        stretch = plan_changes(stores, state, start[UPPER], end[UPPER])
         # An empty list would become one partition of None.
         tasks = worthwhile_tasks(stretch.parts, self.tasks)
-        groups = group_parts(list(stretch.parts), tasks) or ((),)
-        return [ChangesOf(reader, Stretch(stretch.lower, stretch.upper, g)) for g in groups]
+        shares = group_parts(list(stretch.parts), tasks) or ((),)
+        found = [ChangesOf(reader, replace(stretch, parts=share)) for share in shares]
+        if wish.question is None or filter is None or plan.mode in ("off", "soft"):
+            return found
+        session, count = wish.question.session, len(found)
+        for number, one in enumerate(found):
+            one.guard = StreamGuard(session, stores.settings, state, number, count)
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark expects."""
         assert isinstance(partition, ChangesOf)
         schema = to_arrow_schema(self.schema, timezone="UTC")
-        for batch in partition.reader.read(partition.stretch.parts):
-            rows = partition.stretch.within(batch)
+        reader, stretch = _rightly(partition)
+        for batch in reader.read(stretch.parts):
+            rows = stretch.within(batch)
             arrays = [rows.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _rightly(partition: ChangesOf) -> tuple[PartReader, Stretch]:
+    """Return the input of this task, without the filter if this is not the filter's session."""
+    guard, stretch = partition.guard, partition.stretch
+    if guard is None or fits_task(guard.session):
+        return partition.reader, stretch
+    stores = open_stores(guard.store)
+    every = plan_changes(stores, guard.state, stretch.lower, stretch.upper, mode="off")
+    share = every.parts[guard.number :: guard.of]
+    return replace(partition.reader, groups={}), replace(every, parts=share)

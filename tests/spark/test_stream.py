@@ -12,7 +12,10 @@ from pyspark.sql import SparkSession
 from strata.compact import compact_shard
 from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, Settings
-from tests.support.shards import NAME, Events, append, build, counted, event
+from strata.read.changes import plan_changes
+from strata.spark import where_option
+from strata.spark.front.option import question
+from tests.support.shards import NAME, Events, append, build, counted, event, let_skip
 
 pytestmark = pytest.mark.spark
 
@@ -30,11 +33,14 @@ def config(events: Events, tmp_path: Path) -> str:
     return str(path)
 
 
-def drain(spark: SparkSession, config: str, folder: Path, **options: str) -> Counter[Any]:
+def drain(
+    spark: SparkSession, config: str, folder: Path, condition: str = "true", **options: str
+) -> Counter[Any]:
     """Run the stream until nothing is new; return all that it ever wrote to the folder."""
     stream = spark.readStream.format("strata").options(shard=NAME, config=config, **options)
     query = (
         stream.load()
+        .where(condition)
         .writeStream.format("parquet")
         .trigger(availableNow=True)
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -89,3 +95,51 @@ def test_a_stream_refuses_what_only_a_read_has(
 ) -> None:
     with pytest.raises(StreamingQueryException, match="no such option"):
         drain(spark, config, tmp_path / "stream", as_of="100")
+
+
+def accepted(spark: SparkSession, events: Events, where: str) -> Counter[Any]:
+    """Return the sums of all updates whose row Spark itself accepts."""
+    rows = spark.read.format("strata").options(shard=NAME, config=settings_of(events)).load()
+    return counted(rows.where(where).toArrow())
+
+
+def settings_of(events: Events) -> str:
+    return events.settings.store.blob.removeprefix("file://").removesuffix("blob") + "strata.toml"
+
+
+def test_a_filter_chooses_the_parts_of_a_stream(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    where = "id >= 150 and date_trunc('day', at) >= date'2013-01-09'"
+    option = where_option(spark, NAME, where, config=config)
+    expected = accepted(spark, events, where)
+    every = plan_changes(events.stores, events.state).parts
+    everything = drain(spark, config, tmp_path / "soft", where, where=option)
+    let_skip(events.stores)
+    filter = question(option).later()
+    kept = {r.key for r in plan_changes(events.stores, events.state, filter=filter).parts}
+    assert 0 < len(kept) < len(every)
+    for ref in every:
+        if ref.key not in kept:
+            events.stores.blob.delete(ref.key)
+
+    skipping = drain(spark, config, tmp_path / "on", where, where=option)
+
+    assert skipping == everything == expected
+    with pytest.raises(StreamingQueryException, match="missing"):
+        drain(spark, config, tmp_path / "off", where, where=option, pushdown="off")
+
+
+def test_a_filter_of_another_session_chooses_no_parts(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    """The text means other rows there, and no part may be left out for what it meant here."""
+    let_skip(events.stores)
+    where = "local < timestamp'2013-01-02' or at > timestamp'2013-01-12 06:00:00'"
+    option = where_option(spark, NAME, where, config=config)
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
+    expected = accepted(other, events, where)
+    assert expected != accepted(spark, events, where)
+
+    assert drain(other, config, tmp_path / "other", where, where=option) == expected

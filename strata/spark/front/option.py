@@ -11,6 +11,7 @@ queries of one `load()`. So the clock may have any value from the option's clock
 """
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -30,6 +31,7 @@ from strata.format.values.view import view_type
 from strata.model.schema import Relation
 from strata.spark.front.tree import column_id
 
+_log: Final = logging.getLogger(__name__)
 ZONE: Final = "spark.sql.session.timeZone"
 APPLICATION: Final = "spark.app.id"
 _EXECUTION: Final = "spark.sql.execution.id"  # local property of the tasks of a query
@@ -112,6 +114,40 @@ def meaning(settings: Mapping[str, str]) -> dict[str, str]:
     if ZONE not in found:
         found[APPLICATION] = settings.get(APPLICATION, "")
     return {**found, "version": pyspark.__version__}
+
+
+def given_filter(
+    asked: AnalysedFilter | None, shard: str, relation: Relation, schema: StructType
+) -> Filter | None:
+    """Return the filter of a read of this relation and schema; None, with a warning, if it is not.
+
+    The caller filters rows all the same, so without it only more is read.
+    """
+    if asked is None or not reads_alike(relation, schema):
+        return None
+    if differs := asked.differs(shard, relation):
+        warn(f"the option `where` is another question: {differs}")
+        return None
+    return asked.later()
+
+
+def reads_alike(relation: Relation, schema: StructType) -> bool:
+    """Return whether a user's schema reads each column as what it is; warn if it does not."""
+    if other := retyped(relation, schema):
+        warn(f"the schema reads columns as something else: {', '.join(other)}")
+    return not other
+
+
+def warn(why: str) -> None:
+    """Log that the filter of an option chooses no parts."""
+    _log.warning("%s: it is ignored, and all parts are read; %s", why, CURE)
+
+
+def fits_task(session: Mapping[str, str]) -> bool:
+    """Return whether the session of this task has these settings; warn if it does not."""
+    if differs := other_settings(session):
+        warn(f"the option `where` was made by a session of other settings ({differs})")
+    return not differs
 
 
 def other_settings(

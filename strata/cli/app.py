@@ -45,6 +45,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "Show every setting's value, and whether a file, a variable or the default sets it.",
     ),
     "shards": CommandEntry("shards", "List the shards with their sizes and modes."),
+    "catalog": CommandEntry(
+        "catalog",
+        "List what there is to read: whose it is, what is in it, until when it is complete.",
+    ),
     "create": CommandEntry(
         "shards", "Create a shard from its declaration; repeating it changes nothing."
     ),

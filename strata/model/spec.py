@@ -122,6 +122,15 @@ class StatsSpec(Declared):
 
 
 @dataclass(frozen=True, slots=True)
+class AboutSpec(Declared):
+    """What people want to know of a shard; nothing is decided by it."""
+
+    owner: str = ""  # a person, a team or an address
+    description: str = ""
+    tags: tuple[str, ...] = ()  # words to find it by
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutSpec(Declared):
     """The filter mode that a new shard starts in: `off` or `soft`; see `strata.state.rollout`."""
 
@@ -145,6 +154,7 @@ class ShardSpec(Declared):
     row_group_bytes: PartBytes = 8 * 1024 * 1024
     stats: StatsSpec = field(default_factory=StatsSpec)
     rollout: RolloutSpec = field(default_factory=RolloutSpec)
+    about: AboutSpec = field(default_factory=AboutSpec)
 
     def relation(self) -> Relation:
         """Return version 0 of the relation, ids counted from 1 in declared order."""

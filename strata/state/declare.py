@@ -128,6 +128,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "stats.bloom_bits": Rule(Effect.AT_ONCE, "of new bloom filters; stored ones stay, and hold"),
     "rollout.mode": _LADDER,
     "rollout.audit_percent": _LADDER,
+    **{f"about.{name}": Rule(Effect.AT_ONCE, "shown by `strata catalog`; nothing else changes")
+       for name in ("owner", "description", "tags")},
 }  # fmt: skip
 _CALLED: Final = {"time.origin": "time.from"}
 _FORMS: Final = frozenset(f"source.{name}" for name in FORMS_OF.values())

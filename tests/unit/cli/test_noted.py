@@ -142,8 +142,8 @@ def test_an_empty_store_and_a_bad_request_make_no_more_trouble(cli: Cli) -> None
 
 
 ONLY_TELL = {
-    "doctor", "settings", "shards", "inspect", "history", "explain", "replay", "merges", "read",
-    "changes", "count", "min", "max", "distinct", "exists", "stats show", "schema show",
+    "doctor", "settings", "shards", "catalog", "inspect", "history", "explain", "replay", "merges",
+    "read", "changes", "count", "min", "max", "distinct", "exists", "stats show", "schema show",
     "collection list", "collection read", "gc plan",
     "gc leaks", "rollout show", "rollout status", "rollout gates show", "quarantine show",
     "source show", "erasures", "verify", "ui", "report", "demo", "tags", "diff", "together",

@@ -63,6 +63,9 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "stats.bloom_bits": (12, Effect.AT_ONCE, None),
     "rollout.mode": ("soft", Effect.REFUSED, None),
     "rollout.audit_percent": (5, Effect.REFUSED, None),
+    "about.owner": ("events team", Effect.AT_ONCE, None),
+    "about.description": ("one row for each event", Effect.AT_ONCE, None),
+    "about.tags": (["pii"], Effect.AT_ONCE, None),
 }
 
 

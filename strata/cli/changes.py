@@ -18,12 +18,13 @@ from strata.history import usage
 from strata.history.journal import is_journal
 from strata.machine.reader_hold import reading
 from strata.model.near import one_of
+from strata.model.settings import without_password
 from strata.model.time import MIN_TIME, format_time, parse_time
 from strata.plain.parse import plain_filter
 from strata.read.changes import changes, planned_stretch
 from strata.read.folder_sink import ParquetFolder
 from strata.read.scan import scan_schema
-from strata.read.subscription import Wish, following
+from strata.read.subscription import Sink, Wish, following
 from strata.state.consumers import Consumer, consumers_of, detach
 from strata.state.state import State
 
@@ -115,9 +116,13 @@ def deliver(
     context: Context,
     shard: ShardArgument,
     consumer: ConsumerArgument,
-    folder: Annotated[
-        Path, typer.Option("--into", help="Folder for Parquet files, one for each delivery.")
+    into: Annotated[
+        str,
+        typer.Option("--into", help="Folder for Parquet files, or postgresql://… with --table."),
     ],
+    table: Annotated[
+        str | None, typer.Option("--table", help="Table of that database; made if it is not there.")
+    ] = None,
     where: Where = None,
     columns: Columns = None,
     start: Annotated[
@@ -140,11 +145,12 @@ def deliver(
     wish = Wish(
         None if where is None else lambda state: plain_filter(state.relation, where), names, step
     )
+    sink = _sink(into, table)
     session = following(
         context.stores,
         shard,
         consumer,
-        ParquetFolder(folder),
+        sink,
         wish,
         start=None if start is None else parse_time(start),
         keep_ms=keep * DAY_MS,
@@ -152,7 +158,7 @@ def deliver(
         settings=context.settings.read,
     )
     with busy(f"handing changes of {shard} to {consumer}"):
-        deliveries, updates = session.into(ParquetFolder(folder))
+        deliveries, updates = session.into(sink)
     return answer(
         {
             "shard": shard,
@@ -160,9 +166,29 @@ def deliver(
             "deliveries": deliveries,
             "updates": updates,
             "position": None if session.position == MIN_TIME else format_time(session.position),
-            "into": str(folder),
+            "into": without_password(into)
+            if table is None
+            else f"{without_password(into)} {table}",
         }
     )
+
+
+def _sink(into: str, table: str | None) -> Sink:
+    if into.startswith(("postgresql://", "postgres://")):
+        if table is None:
+            raise InvalidRequest(
+                "a database needs a table", into=without_password(into), cure="--table"
+            )
+        from strata.read.table_sink import PostgresTable
+
+        return PostgresTable(into, table)
+    if table is not None or "://" in into:
+        raise InvalidRequest(
+            "not a place for changes",
+            into=without_password(into),
+            cure="a folder of this machine, or postgresql://… with --table",
+        )
+    return ParquetFolder(Path(into))
 
 
 def consumers(

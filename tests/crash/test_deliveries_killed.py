@@ -1,4 +1,4 @@
-"""Law: a folder of changes has each update once, however often who fills it is killed."""
+"""Law: a folder, or a table, has each change once, however often who fills it is killed."""
 
 import os
 import random
@@ -9,6 +9,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,11 +18,14 @@ from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.read.folder_sink import ParquetFolder
+from strata.read.subscription import Sink
+from strata.read.table_sink import PostgresTable
 from strata.shard import Shard
 from strata.state.consumers import consumers_of
 from strata.state.transitions import advance_since
 from strata.store.open import open_stores
 from tests.laws.test_changes import fixed_history
+from tests.support.postgres import fresh_database
 from tests.support.stored import append, create, settings
 from tests.support.updates import table
 
@@ -29,19 +33,48 @@ ROUNDS = 30
 ROWS = 40
 
 
-def deliver(shard: Shard, folder: Path, where: str | None) -> None:
-    sink = ParquetFolder(folder)
+class Folder:
+    """Parquet files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "all"
+
+    def sink(self) -> Sink:
+        return ParquetFolder(self.root)
+
+    def stored(self) -> Counter[tuple[int, int]]:
+        return stored(self.root)
+
+
+class Table:
+    """A table of PostgreSQL."""
+
+    def __init__(self, root: Path) -> None:
+        self.address = fresh_database()
+
+    def sink(self) -> Sink:
+        return PostgresTable(self.address, "changes")
+
+    def stored(self) -> Counter[tuple[int, int]]:
+        found: Counter[tuple[int, int]] = Counter()
+        with psycopg.connect(self.address) as connection:
+            for row, t, d in connection.execute("SELECT id, t, d FROM changes"):
+                found[row, t] += d
+        return found
+
+
+def deliver(shard: Shard, sink: Sink, where: str | None = None) -> None:
     shard.subscribe("c", sink, where=where, step_ms=3).into(sink)
 
 
-def killed_after(seconds: float, shard: Shard, folder: Path, where: str | None) -> bool:
+def killed_after(seconds: float, shard: Shard, place: Folder | Table) -> bool:
     """Deliver in a child, kill it after some time; return whether it was still at work."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             # What the parent has opened is not for a child.
-            deliver(Shard(open_stores(shard.stores.settings), shard.name), folder, where)
+            deliver(Shard(open_stores(shard.stores.settings), shard.name), place.sink())
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -62,13 +95,13 @@ def stored(folder: Path) -> Counter[tuple[int, int]]:
     return found
 
 
-def test_a_killed_delivery_is_made_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Folder, Table])
+def test_a_killed_delivery_is_made_once(tmp_path: Path, kind: type[Folder | Table]) -> None:
     draw = random.Random(3)
     relation, _ = fixed_history()
-    place = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/c.db")
-    shard = Shard(open_stores(place), "shard")
+    settled = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/c.db")
+    shard, place = Shard(open_stores(settled), "shard"), kind(tmp_path)
     create(shard.stores, relation)
-    folder = tmp_path / "all"
     expected: Counter[tuple[int, int]] = Counter()
     kills = 0
 
@@ -77,21 +110,21 @@ def test_a_killed_delivery_is_made_once(tmp_path: Path) -> None:
         append(shard.stores, "shard", number * 5, number * 5 + 5, [table(relation, rows)])
         expected.update({(row, t): d for row, t, d in rows})
         if number == 0:
-            deliver(shard, folder, None)  # from now on, history waits for the consumer
-        kills += killed_after(draw.uniform(0.0, 0.08), shard, folder, None)
+            deliver(shard, place.sink())  # from now on, history waits for the consumer
+        kills += killed_after(draw.uniform(0.0, 0.08), shard, place)
         if number % 4 == 3:
             Machine(shard.stores).apply(
                 "shard", partial(advance_since, since=shard.state().upper - 1)
             )
             compact_shard(shard.stores, "shard", settings(history_ms=None), full=True)
-        found = stored(folder)
+        found = place.stored()
         assert found == Counter({key: expected[key] for key in found})
         [consumer] = consumers_of(shard.state())
         assert all(key in found for key in expected if key[1] < consumer.position)
     assert kills > ROUNDS // 4
 
-    deliver(shard, folder, None)
-    assert stored(folder) == expected
+    deliver(shard, place.sink())
+    assert place.stored() == expected
 
 
 def test_a_sink_that_lacks_changes_is_refused(tmp_path: Path) -> None:
@@ -101,7 +134,7 @@ def test_a_sink_that_lacks_changes_is_refused(tmp_path: Path) -> None:
     create(shard.stores, relation)
     for lower, upper, runs in batches:
         append(shard.stores, "shard", lower, upper, runs)
-    deliver(shard, tmp_path / "one", "id >= 10")
+    deliver(shard, ParquetFolder(tmp_path / "one"), "id >= 10")
     assert sorted(stored(tmp_path / "one")) == [(10, 10), (11, 15)]
     one, two = (ParquetFolder(tmp_path / name) for name in ("one", "two"))
     assert shard.subscribe("c", one).into(one) == (0, 0)

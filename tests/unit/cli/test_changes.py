@@ -9,6 +9,7 @@ import pytest
 
 from strata.cli.app import main
 from tests.laws.test_changes import fixed_history
+from tests.support.postgres import fresh_database
 from tests.support.stored import append, create
 from tests.unit.cli.test_noted import Cli
 
@@ -96,3 +97,13 @@ def test_a_consumer_is_removed_with_a_reason(world: World, tmp_path: Path) -> No
         "consumers": [],
     }
     assert ("remove a consumer", "done") in {(w, o) for w, o in world.rows("shard")}
+
+
+def test_a_consumer_ends_in_a_table(world: World) -> None:
+    address = fresh_database()
+    words = ("deliver", "shard", "c", "--into", address)
+    assert "--table" in world.refused(*words)
+    said = world.said(*words, "--table", "changes")
+    assert (said["updates"], said["into"]) == (4, f"{address} changes")
+    assert world.said(*words, "--table", "changes")["updates"] == 0
+    assert "not a place" in world.refused("deliver", "shard", "c", "--into", "ftp://x/y")

@@ -1,0 +1,115 @@
+"""Changes in a table of PostgreSQL: types, new columns, and what is refused with nothing stored."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from strata.errors import Fenced, InvalidRequest, Unavailable
+from strata.model.time import MIN_TIME
+from strata.read.subscription import Delivery, Subscription, Wish
+from strata.read.table_sink import PostgresTable
+from tests.laws.test_changes import fixed_history
+from tests.support.postgres import fresh_database
+from tests.support.stored import append, create, memory_stores
+
+
+@pytest.fixture(scope="module")
+def address() -> str:
+    return fresh_database()
+
+
+def rows(address: str, text: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(address) as connection:
+        return connection.execute(text).fetchall()  # type: ignore[arg-type]
+
+
+def delivery(columns: dict[str, pa.Array], lower: int = MIN_TIME, upper: int = 10) -> Delivery:
+    """Return one that belongs to no shard."""
+    size = len(next(iter(columns.values())))
+    every = {**columns, "t": pa.array([5] * size, pa.int64()), "d": pa.array([1] * size)}
+    batch = pa.record_batch(every)
+    nobody: Any = None
+    return Delivery(lower, upper, batch.schema, iter([batch]), nobody)
+
+
+def test_values_arrive_as_they_are(address: str) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    columns = {
+        "small": pa.array([-128, None], pa.int8()),
+        "big": pa.array([2**64 - 1, None], pa.uint64()),
+        "real": pa.array([float("nan"), None], pa.float64()),
+        "text": pa.array(["a\tb\\N\n", None]),
+        "raw": pa.array([b"\x00\xff", None]),
+        "day": pa.array([date(1, 1, 1), None]),
+        "at": pa.array([at, None], pa.timestamp("us", "UTC")),
+        "local": pa.array([at.replace(tzinfo=None), None], pa.timestamp("us")),
+        "money": pa.array([Decimal("123456789012345678901234567890.12"), None]),
+        "yes": pa.array([True, None]),
+        'odd "name"': pa.array([{"k": [1, None], "u": "ü"}, None]),
+    }
+    sink = PostgresTable(address, "typed")
+    assert sink.position() is None
+    assert sink.take(delivery(columns)) == 2
+    assert sink.position() == 10
+
+    first, nulls = rows(address, "SELECT * FROM typed ORDER BY small")
+    assert first[:2] == (-128, 2**64 - 1)
+    assert str(first[2]) == "nan"
+    assert first[3:10] == (
+        "a\tb\\N\n",
+        b"\x00\xff",
+        date(1, 1, 1),
+        at,
+        at.replace(tzinfo=None),
+        Decimal("123456789012345678901234567890.12"),
+        True,
+    )
+    assert first[10:] == ({"k": [1, None], "u": "ü"}, 5, 1)
+    assert nulls == (*[None] * 11, 5, 1)
+
+
+def test_a_new_column_joins_the_table(address: str) -> None:
+    sink = PostgresTable(address, "public.grown")
+    sink.take(delivery({"id": pa.array([1])}))
+    sink.take(delivery({"id": pa.array([2]), "note": pa.array(["x"])}, 10, 20))
+    assert rows(address, "SELECT id, note FROM grown ORDER BY id") == [(1, None), (2, "x")]
+
+
+def test_what_the_table_cannot_hold_is_refused_and_nothing_is_stored(address: str) -> None:
+    sink = PostgresTable(address, "refused")
+    sink.take(delivery({"s": pa.array(["good"])}))
+    with pytest.raises(InvalidRequest, match="nothing of them is stored"):
+        sink.take(delivery({"s": pa.array(["fine", "nul\x00"])}, 10, 20))
+    assert sink.position() == 10
+    assert rows(address, "SELECT s FROM refused") == [("good",)]
+    assert sink.take(delivery({"s": pa.array(["fine"])}, 10, 20)) == 1
+
+
+def test_two_programs_do_not_both_fill_a_table(address: str) -> None:
+    one, two = PostgresTable(address, "shared"), PostgresTable(address, "shared")
+    one.take(delivery({"id": pa.array([1])}))
+    with pytest.raises(Fenced, match="another program"):
+        two.take(delivery({"id": pa.array([1])}))
+    assert rows(address, "SELECT id FROM shared") == [(1,)]
+
+
+def test_a_shard_ends_in_a_table(address: str) -> None:
+    relation, batches = fixed_history()
+    stores = memory_stores()
+    create(stores, relation)
+    for lower, upper, runs in batches:
+        append(stores, "shard", lower, upper, runs)
+    sink = PostgresTable(address, "all_changes")
+    assert Subscription(stores, "shard", "c", Wish()).into(sink) == (1, 4)
+    found = rows(address, "SELECT id, t, d FROM all_changes ORDER BY id")
+    assert found == [(0, 0, 1), (1, 5, 1), (10, 10, 1), (11, 15, 1)]
+
+
+def test_a_database_that_is_away_is_said_without_its_password() -> None:
+    with pytest.raises(Unavailable, match="does not answer") as caught:
+        PostgresTable("postgresql://u:secret@127.0.0.1:1/x", "t").position()
+    assert "secret" not in str(caught.value)

@@ -26,6 +26,7 @@ from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
 from strata.model.time import format_time, parse_time
+from strata.publish.follow import publish_again
 from strata.state.state import State
 from strata.store.open import Stores
 
@@ -76,15 +77,21 @@ def compact(
     ] = False,
 ) -> Answer:
     """Merge the runs that are due; readers see the same rows."""
+    published = None
     if plan:
         report = preview(context.stores, shard, context.settings, full=full, migrate=migrate)
     else:
         report = compact_shard(
             context.stores, shard, context.settings, threads(TASKS), full=full, migrate=migrate
         )
-    document = report.to_json()
+        published = publish_again(context.stores, context.settings, shard)
+    document = {**report.to_json()} | ({} if published is None else {"published": published})
     columns = ("lower", "upper", "runs", "parts", "bytes", "updates", "reason", "outcome")
-    return answer(document, pairs(shard, document), rows("requests", document["requests"], columns))
+    if published is not None:
+        remark(f"{shard}: {published['table']} shows it, snapshot {published['snapshot']}")
+    return answer(
+        document, pairs(shard, report.to_json()), rows("requests", document["requests"], columns)
+    )
 
 
 def merges(

@@ -10,12 +10,12 @@ from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.model.extras import needed
 from strata.model.time import format_time
+from strata.publish.follow import DAY_MS, table_address
 from strata.state.holds import PUBLISHED
 
 if TYPE_CHECKING:
     from strata.publish.iceberg import Publication
 
-DAY_MS: Final = 86_400_000
 COLUMNS: Final = ("table", "hold", "readable_until", "state")
 
 
@@ -85,17 +85,10 @@ def _publication(context: Context, shard: str, to: str, catalog: str, name: str)
     from strata.publish.place import open_folder
 
     settings = context.settings
-    place = open_folder(to or _below(settings.publish.iceberg, settings.store.blob, shard))
+    place = open_folder(to or table_address(settings, shard))
     table = catalog_table(place, catalog, name) if catalog else FilesTable(place)
     keep_ms = settings.publish.keep_days * DAY_MS
     return Publication(context.stores, shard, place, table, keep_ms)
-
-
-def _below(folder: str, blob: str, shard: str) -> str:
-    """Return the address of a table below the folder of tables, with the options of either."""
-    path, mark, options = (folder or blob).partition("?")
-    inside = shard if folder else f"iceberg/{shard}"
-    return f"{path.rstrip('/')}/{inside}{mark}{options}"
 
 
 def _listed(context: Context, shard: str) -> Answer:

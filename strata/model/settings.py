@@ -142,6 +142,7 @@ class PublishSettings(Declared):
 
     iceberg: str = ""  # file:///folder or s3://bucket/prefix of the tables; empty: in the store
     keep_days: Positive = 7  # what a table names stays stored this long after the last publication
+    follow: bool = False  # compaction publishes a shard's own table again
 
     def __repr__(self) -> str:
         """Return the fields without passwords."""

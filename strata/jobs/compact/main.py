@@ -23,6 +23,7 @@ from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
+from strata.publish.follow import publish_again
 from strata.store.open import Stores, open_stores
 
 
@@ -70,11 +71,11 @@ def _compact(
         def compacted(name: str) -> Mapping[str, Any]:
             lease = Lease(Machine(stores), name, "compact")
             runner = spark_runner(spark)
-            return logged(
-                compact_shard(
-                    stores, name, settings, runner, full=full, migrate=migrate, lease=lease
-                )
+            report = compact_shard(
+                stores, name, settings, runner, full=full, migrate=migrate, lease=lease
             )
+            published = publish_again(stores, settings, name)
+            return {**logged(report)} | ({} if published is None else {"published": published})
 
         return each_shard(names, compacted)
 

@@ -91,6 +91,7 @@ def create(
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
         text += "".join(f"# {note}\n" for note in found.notes)
         if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(text, encoding="utf-8")
         if not yes:
             remark("nothing was created: correct the proposal, or approve it with --yes")

@@ -301,7 +301,7 @@ def test_forms_that_no_value_decides_are_a_comment_of_the_proposal(cli: Declared
     file = cli.file(
         "days.csv", "id,day,due", *(f"{n},0{n + 1}/02/2024,31/12/2024" for n in range(3))
     )
-    out = cli.root / "proposal.yaml"
+    out = cli.root / "proposals" / "days.yaml"  # the folder is made with it
     found = cli.json("create", "days", "--infer", file, "--out", str(out))
     text = out.read_text()
     assert "dates: {due: dd/MM/yyyy}" in text

@@ -16,6 +16,7 @@ from strata.model.spec import (
     LAYOUTS,
     MODES,
     READ_FORMATS,
+    AboutSpec,
     ColumnSpec,
     RolloutSpec,
     ShardSpec,
@@ -100,6 +101,7 @@ SPECS = st.builds(
     COUNT,
     st.builds(StatsSpec, COUNT, tuples(TEXT)),
     st.builds(RolloutSpec, st.sampled_from(MODES), COUNT),
+    st.builds(AboutSpec, TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)),
 )
 BATCHES = st.builds(
     Batch, I64, I64, I64, COUNT, COUNT, COUNT,
@@ -198,7 +200,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 25, "Batch": 18, "ShardSpec": 12, "Rollout": 12, "Hold": 5}
+    assert counts == {"State": 25, "Batch": 18, "ShardSpec": 13, "Rollout": 12, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -217,6 +219,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
     assert {kind.__name__ for kind in seen} == {
         "State", "Consumed", "Segment",
         "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
+        "AboutSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
         "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer",
         "Tombstone", "Trip", "Merge", "Progress", "Erasure",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from strata.cli import publish as module
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
+from strata.model.settings import PublishSettings, Settings, StoreSettings
 from strata.model.types import parse_type
+from strata.publish.follow import table_address
 from tests.support.published import World
 from tests.support.stored import append, create
 from tests.support.updates import table
@@ -80,10 +81,12 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], world: World, cl
 
 
 def test_options_of_an_address_stay_behind_it() -> None:
-    below = module._below
+    def address(folder: str, blob: str) -> str:
+        settings = Settings(StoreSettings(blob=blob), publish=PublishSettings(folder))
+        return table_address(settings, "x")
 
-    assert below("", "s3://b/p?endpoint=e", "x") == "s3://b/p/iceberg/x?endpoint=e"
-    assert below("file:///t/", "s3://b", "x") == "file:///t/x"
+    assert address("", "s3://b/p?endpoint=e") == "s3://b/p/iceberg/x?endpoint=e"
+    assert address("file:///t/", "s3://b") == "file:///t/x"
 
 
 def test_without_pyiceberg_the_cure_is_named(world: World, cli: Cli) -> None:

@@ -101,7 +101,7 @@ SPECS = st.builds(
     COUNT,
     st.builds(StatsSpec, COUNT, tuples(TEXT)),
     st.builds(RolloutSpec, st.sampled_from(MODES), COUNT),
-    st.builds(AboutSpec, TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)),
+    st.builds(AboutSpec, TEXT, TEXT, tuples(TEXT)),
 )
 BATCHES = st.builds(
     Batch, I64, I64, I64, COUNT, COUNT, COUNT,

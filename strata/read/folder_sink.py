@@ -4,11 +4,15 @@
     position                                      the last upper, empty deliveries included
 
 A file appears whole under its name, before the position does. So a program that dies in between
-finds the file, and goes on behind it.
+finds the file, and goes on behind it. One program at a time fills a folder, under a lock that ends
+with it; a session that another has overtaken finds the folder ahead of it, and stops.
 """
 
+import fcntl
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,16 +20,17 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.read.subscription import Delivery
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
 _POSITION: Final = "position"
 _PART: Final = ".part"
+_LOCK: Final = ".lock"
 
 
 class ParquetFolder:
-    """The sink; one process at a time writes to a folder."""
+    """The sink."""
 
     def __init__(self, folder: Path) -> None:
         """Make the folder if it is not there. Raises: InvalidRequest when that fails."""
@@ -54,8 +59,28 @@ class ParquetFolder:
     def take(self, delivery: Delivery) -> int:
         """Store a delivery as one file, none if it is empty; return how many rows it had.
 
-        Raises: InvalidRequest when the file cannot be written; then none is there.
+        Raises: Fenced when another program has filled the folder meanwhile; InvalidRequest when the
+        file cannot be written; then none is there.
         """
+        with self._alone():
+            there = self.position()
+            if there is not None and there > delivery.lower:
+                raise Fenced(
+                    "another program has filled this folder meanwhile",
+                    folder=str(self.folder),
+                    position=there,
+                    lower=delivery.lower,
+                )
+            return self._write(delivery)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other programs from filling the folder until the block ends."""
+        with (self.folder / _LOCK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _write(self, delivery: Delivery) -> int:
         name = f"changes.{delivery.lower}.{delivery.upper}.parquet"
         part, rows, writer = self.folder / f"{name}{_PART}", 0, None
         try:

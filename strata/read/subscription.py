@@ -6,7 +6,8 @@
 
 A program that dies between a delivery and its `done` gets the same updates again, perhaps in one
 delivery with later ones. So each update comes at least once; a sink that stores the position with
-the rows has each exactly once (`strata.read.sinks`), and says where it is when it subscribes.
+the rows has each exactly once (`folder_sink`, `table_sink`), and says where it is when it
+subscribes.
 """
 
 import secrets

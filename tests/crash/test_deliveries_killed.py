@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.compact import compact_shard
-from strata.errors import InvalidRequest
+from strata.errors import Fenced, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.read.folder_sink import ParquetFolder
@@ -26,7 +26,7 @@ from strata.state.transitions import advance_since
 from strata.store.open import open_stores
 from tests.laws.test_changes import fixed_history
 from tests.support.postgres import fresh_database
-from tests.support.stored import append, create, settings
+from tests.support.stored import append, create, memory_stores, settings
 from tests.support.updates import table
 
 ROUNDS = 30
@@ -67,6 +67,13 @@ def deliver(shard: Shard, sink: Sink, where: str | None = None) -> None:
     shard.subscribe("c", sink, where=where, step_ms=3).into(sink)
 
 
+def seconds_of(shard: Shard, place: Folder | Table) -> float:
+    """Deliver; return how long it takes with new stores."""
+    began = time.monotonic()
+    deliver(Shard(open_stores(shard.stores.settings), shard.name), place.sink())
+    return time.monotonic() - began
+
+
 def killed_after(seconds: float, shard: Shard, place: Folder | Table) -> bool:
     """Deliver in a child, kill it after some time; return whether it was still at work."""
     child = os.fork()
@@ -103,15 +110,15 @@ def test_a_killed_delivery_is_made_once(tmp_path: Path, kind: type[Folder | Tabl
     shard, place = Shard(open_stores(settled), "shard"), kind(tmp_path)
     create(shard.stores, relation)
     expected: Counter[tuple[int, int]] = Counter()
-    kills = 0
+    kills, took = 0, 0.0
 
     for number in range(ROUNDS):
         rows = [(number * ROWS + i, number * 5 + i % 5, draw.choice((1, 2))) for i in range(ROWS)]
         append(shard.stores, "shard", number * 5, number * 5 + 5, [table(relation, rows)])
         expected.update({(row, t): d for row, t, d in rows})
         if number == 0:
-            deliver(shard, place.sink())  # from now on, history waits for the consumer
-        kills += killed_after(draw.uniform(0.0, 0.08), shard, place)
+            took = seconds_of(shard, place)  # from now on, history waits for the consumer
+        kills += killed_after(draw.uniform(0.0, took), shard, place)
         if number % 4 == 3:
             Machine(shard.stores).apply(
                 "shard", partial(advance_since, since=shard.state().upper - 1)
@@ -142,3 +149,22 @@ def test_a_sink_that_lacks_changes_is_refused(tmp_path: Path) -> None:
         shard.subscribe("c", two)
     file, *_ = one.folder.glob("*.parquet")
     assert pq.read_schema(file).names == ["id", "t", "d"]
+
+
+def test_a_folder_that_another_session_has_filled_is_left_alone(tmp_path: Path) -> None:
+    relation, batches = fixed_history()
+    shard = Shard(memory_stores(), "shard")
+    create(shard.stores, relation)
+    for lower, upper, runs in batches:
+        append(shard.stores, "shard", lower, upper, runs)
+    sink = ParquetFolder(tmp_path / "all")
+    overtaken = shard.subscribe("c", sink, step_ms=10).pending()
+    late = next(overtaken)
+    shard.subscribe("c", sink).into(sink)
+    before = stored(sink.folder)
+
+    with pytest.raises(Fenced, match="another program"):
+        sink.take(late)
+
+    assert stored(sink.folder) == before
+    assert sum(before.values()) == 4

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     _Connection = psycopg.Connection[Any]
 
 POSITIONS: Final = "strata_positions"
+_MADE: Final = f"CREATE TABLE IF NOT EXISTS {POSITIONS} (target text PRIMARY KEY, position bigint)"
 _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_boolean, "boolean"),
     (lambda kind: kind in (pa.int8(), pa.int16(), pa.uint8()), "smallint"),
@@ -57,11 +58,7 @@ class PostgresTable:
         Raises: Unavailable when the database does not answer.
         """
         with self._transaction() as connection:
-            _run(
-                connection,
-                f"CREATE TABLE IF NOT EXISTS {POSITIONS} "
-                "(target text PRIMARY KEY, position bigint)",
-            )
+            _run(connection, _MADE)
             return self._stored(connection)
 
     def take(self, delivery: Delivery) -> int:
@@ -71,6 +68,7 @@ class PostgresTable:
         value that PostgreSQL cannot hold, and then nothing is stored; as `position`.
         """
         with self._transaction() as connection:
+            _run(connection, _MADE)
             _run(
                 connection,
                 f"INSERT INTO {POSITIONS} VALUES (%s, NULL) ON CONFLICT DO NOTHING",

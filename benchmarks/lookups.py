@@ -36,7 +36,7 @@ SURVIVORS, IDS, ROUNDS = 1000, 20_000, 7
 DAY, ID = Field(1, "day", "long"), Field(2, "id", "string")
 
 
-def precision(parts: int = 43, lookups: int = 500) -> None:
+def precision(parts: int = 43, lookups: int = 20_000) -> None:
     """Print how many parts a look-up keeps, where one holds the id."""
     names = [pa.array([f"us{n:05}{i:06}".encode() for i in range(IDS)]) for n in range(parts)]
     asked = pa.array([names[n % parts][n].as_py() for n in range(lookups)])

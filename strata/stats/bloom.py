@@ -1,8 +1,9 @@
-"""Split-block bloom filters: which values a part certainly does not hold.
+"""Filters that say which values a part certainly does not hold.
 
-The layout is Parquet's: blocks of eight 32-bit words, a block chosen by the upper half of XXH64 of
-the value, one bit in each of its words by the lower half and eight salts. A filter has no header;
-its number of blocks is its size.
+Of few values a filter is Parquet's split-block Bloom filter: blocks of eight 32-bit words, a block
+chosen by the upper half of XXH64 of the value, one bit in each of its words by the lower half and
+eight salts. It has no header; its number of blocks is its size. Of more values, and wherever its
+size is not one of whole blocks, it is a ribbon filter of the same hashes (`strata.stats.ribbon`).
 Errs: says that a value may be there although it is not, never the reverse.
 """
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from strata.format.values.physical import offsets
 from strata.kernels.arrays import Bools, Bytes, Words
+from strata.stats.ribbon import LEAST, ribbon_of, ribbons_may_hold
 
 BLOCK_BYTES: Final = 32
 _WORDS: Final = 8  # of a block
@@ -48,6 +50,12 @@ def filter_of(hashes: Words, bits_each: int) -> bytes:
 
     A filter of few values is one block, which may be more.
     """
+    ribbon = ribbon_of(hashes, bits_each) if len(hashes) >= LEAST else None
+    return split_blocks_of(hashes, bits_each) if ribbon is None else ribbon
+
+
+def split_blocks_of(hashes: Words, bits_each: int) -> bytes:
+    """Return the split-block filter that holds distinct hashes."""
     from strata.kernels.xxhash import set_bits  # loads the compiler
 
     blocks = max(1, len(hashes) * bits_each // (8 * BLOCK_BYTES))
@@ -64,9 +72,12 @@ def may_hold(filters: pa.BinaryArray, value: bytes) -> Bools:
     found = bloom_hashes(pa.array([value], pa.binary()))[0]
     starts = offsets(filters)
     sizes = np.diff(starts)
-    usable = np.asarray(filters.is_valid()) & (sizes > 0) & (sizes % BLOCK_BYTES == 0)
+    blocked = (sizes > 0) & (sizes % BLOCK_BYTES == 0)
     held: Bools = np.ones(len(filters), np.bool_)
-    rows = np.flatnonzero(usable)
+    ribbons = np.flatnonzero(~blocked)
+    if len(ribbons):
+        held[ribbons] = ribbons_may_hold(filters, ribbons, np.full(len(ribbons), found))
+    rows = np.flatnonzero(np.asarray(filters.is_valid()) & blocked)
     data: Bytes = np.frombuffer(filters.buffers()[2] or b"", np.uint8)
     blocks = (sizes[rows] // BLOCK_BYTES).astype(np.uint64)
     block = ((found >> _HALF) * blocks) >> _HALF
@@ -79,10 +90,12 @@ def may_hold(filters: pa.BinaryArray, value: bytes) -> Bools:
 
 def hold_all(bits: bytes, values: pa.BinaryArray) -> Bools:
     """Return which values a filter may hold. Shape: one element a value, no nulls."""
-    if not bits or len(bits) % BLOCK_BYTES:
+    if not bits:
         return np.ones(len(values), np.bool_)
-    words = np.frombuffer(bits, "<u4").reshape(-1, _WORDS)
     hashes = bloom_hashes(values)
+    if len(bits) % BLOCK_BYTES:
+        return ribbons_may_hold(pa.array([bits]), np.zeros(len(hashes), np.int64), hashes)
+    words = np.frombuffer(bits, "<u4").reshape(-1, _WORDS)
     block = ((hashes >> _HALF) * np.uint64(len(words))) >> _HALF
     masks = _masks(hashes)
     held: Bools = ((words[block.astype(np.int64)] & masks) == masks).all(axis=1)
@@ -98,4 +111,5 @@ def _masks(hashes: Words) -> npt.NDArray[np.uint32]:
 
 def warm() -> None:
     """Call the kernels once, so that they are compiled and cached."""
-    may_hold(pa.array([filter_of(bloom_hashes(pa.array([b"x" * 45])), 8)]), b"x")
+    for values in ([b"x" * 45], [b"%d" % n for n in range(LEAST)]):
+        may_hold(pa.array([filter_of(bloom_hashes(pa.array(values)), 8)]), b"x")

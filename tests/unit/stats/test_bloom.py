@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.stats.bloom import BLOCK_BYTES, SALTS, bloom_hashes, filter_of, hold_all, may_hold
+from strata.stats.bloom import BLOCK_BYTES, SALTS, bloom_hashes, hold_all, may_hold, split_blocks_of
 
 VALUES = st.lists(st.binary(max_size=80), unique=True, max_size=60)
 MASK: Final = 2**64 - 1
@@ -72,7 +72,7 @@ def is_in(bits: bytes, value: bytes) -> bool:
 
 
 def made(values: list[bytes], bits: int = 8) -> bytes:
-    return filter_of(bloom_hashes(pa.array(values, pa.binary())), bits)
+    return split_blocks_of(bloom_hashes(pa.array(values, pa.binary())), bits)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from demo.faults import CATALOGUE, Injected, Site
 from demo.progress import Progress
 from demo.stages import Stage, StageError, run_stage
 from strata.config.settings import load_settings
-from strata.history.journal import is_journal
 from strata.machine.machine import Machine
+from strata.model.journals import is_journal
 from strata.store.open import open_stores
 
 COPY: Final = places.HIDDEN / "demo-lie"

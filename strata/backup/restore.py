@@ -8,8 +8,8 @@ from typing import Any
 from strata.backup.point import Backup, Point, checked_blob
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, InvalidRequest
-from strata.history.journal import is_journal
 from strata.machine.machine import Machine
+from strata.model.journals import is_journal
 from strata.model.runner import Runner, serial
 from strata.model.shown import json_of
 from strata.store.interface import Blob

@@ -15,8 +15,8 @@ from strata.cli.context import (
     WhoOption,
     answer,
 )
+from strata.cli.explain import understood
 from strata.cli.explained import advice_tables
-from strata.cli.filters import understood
 from strata.cli.maintain import TASKS
 from strata.cli.remarks import busy, remark
 from strata.cli.tables import Table, rows

@@ -15,6 +15,7 @@ from typing import Annotated, Final
 import typer
 
 from strata import __version__
+from strata.cli.start import leave_pandas_out
 from strata.cli.typed import finished_words, is_completion
 from strata.errors import StrataError
 
@@ -44,7 +45,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "doctor",
         "Show every setting's value, and whether a file, a variable or the default sets it.",
     ),
-    "shards": CommandEntry("shards", "List the shards with their sizes and modes."),
+    "shards": CommandEntry("listing", "List the shards with their sizes and modes."),
     "catalog": CommandEntry(
         "catalog",
         "List what there is to read: whose it is, what is in it, until when it is complete.",
@@ -68,7 +69,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "Drop a whole shard; a tombstone stays, garbage collection deletes the blobs later.",
     ),
     "ingest": CommandEntry(
-        "reading",
+        "ingest",
         "Commit files as one batch, exactly once; create a shard that is only declared so far.",
     ),
     "read": CommandEntry(
@@ -120,7 +121,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "Print the newest time at which all these shards can be read, to be given as --as-of.",
     ),
     "explain": CommandEntry(
-        "filters", "Say which parts a filter would skip, and what stops the proof for the others."
+        "explain", "Say which parts a filter would skip, and what stops the proof for the others."
     ),
     "advise": CommandEntry(
         "advise",
@@ -247,6 +248,8 @@ def _stub(name: str) -> Callable[[], None]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; turn errors into one clear line and an exit code."""
     words = finished_words() if argv is None and is_completion() else argv
+    if argv is None and not {"--help", "--version"}.intersection(sys.argv) and sys.argv[1:]:
+        leave_pandas_out()
     app = application(sys.argv[1:] if words is None else words)
     try:
         app(args=list(argv) if argv is not None else None)

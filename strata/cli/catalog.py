@@ -7,7 +7,7 @@ import typer
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, SomeShards, answer
 from strata.cli.tables import rows
-from strata.history.journal import is_journal
+from strata.model.journals import is_journal
 from strata.model.time import MIN_TIME, format_time
 from strata.state.state import State
 

@@ -15,8 +15,8 @@ from strata.cli.visible import shown_time
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
-from strata.history.journal import is_journal
 from strata.machine.reader_hold import reading
+from strata.model.journals import is_journal
 from strata.model.near import one_of
 from strata.model.settings import without_password
 from strata.model.time import MIN_TIME, format_time, parse_time

@@ -16,7 +16,7 @@ import typer
 
 from strata.cli.context import Answer, ConfigOption, Context, JsonOption
 from strata.errors import InvalidRequest, StrataError
-from strata.history.operations import EVERY_SHARD, note
+from strata.model.journals import EVERY_SHARD
 from strata.store.keys import parse_key
 from strata.store.open import wall_clock
 
@@ -86,6 +86,8 @@ def _noted(
         error = type(problem).__name__  # its text may hold values of rows
         raise
     finally:
+        from strata.history.operations import note  # loads what plans and reads
+
         if "shards" not in document:
             document = {"shards": list(_shards(given, document))}
         with suppress(StrataError):  # a failure to record must not hide how the command ended

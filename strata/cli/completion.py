@@ -9,8 +9,8 @@ import typer
 from strata.cli.typed import finished_words
 from strata.config.settings import load_settings
 from strata.errors import StrataError
-from strata.history.journal import is_journal
 from strata.machine.machine import Machine
+from strata.model.journals import is_journal
 from strata.state.labels import labels_of
 from strata.state.state import State
 from strata.store.open import open_stores

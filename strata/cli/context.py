@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
 import typer
@@ -27,8 +27,10 @@ from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
-from strata.shard import Shard
 from strata.store.open import Stores, open_stores, store_user
+
+if TYPE_CHECKING:
+    from strata.shard import Shard
 
 ConfigOption = Annotated[
     str | None,
@@ -102,8 +104,10 @@ class Context:
         """Return the machine on these stores."""
         return Machine(self.stores)
 
-    def shard(self, name: str) -> Shard:
+    def shard(self, name: str) -> "Shard":
         """Return the shard called `name`; raises InvalidRequest when there is none."""
+        from strata.shard import Shard  # takes half a second to load
+
         return Shard(self.stores, name, self.settings.read)
 
 

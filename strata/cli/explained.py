@@ -1,12 +1,14 @@
 """What `strata explain` shows to people."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from strata.advise import Advised
 from strata.cli.parts import short_names
 from strata.cli.tables import Table, pairs, rows, shown_bytes
 from strata.cli.visible import shown_time
+
+if TYPE_CHECKING:
+    from strata.advise import Advised
 
 _GROUP: Final = ("cause", "expression", "parts", "bytes", "help")
 _REASON: Final = ("verdict", "cause", "expression", "help")
@@ -51,7 +53,7 @@ def static_tables(title: str, found: Mapping[str, Any]) -> list[Table]:
     return [pairs(title, found), rows("conjuncts", found["conjuncts"], columns)]
 
 
-def advice_tables(found: Advised) -> list[Table | str]:
+def advice_tables(found: "Advised") -> list[Table | str]:
     """Return the advice on a shard, and how much of the shard it was measured on."""
     sample = found.sample
     looked = (
@@ -64,7 +66,7 @@ def advice_tables(found: Advised) -> list[Table | str]:
     return [rows(title, found.to_json()["advice"], _ADVICE), f"{looked} {_summary(found)}\n"]
 
 
-def _summary(found: Advised) -> str:
+def _summary(found: "Advised") -> str:
     if not found.advice:
         return f"None of {found.tried} changes that were tried would have skipped more."
     return (

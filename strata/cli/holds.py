@@ -11,9 +11,9 @@ from strata.cli.command import Given, command
 from strata.cli.context import Answer, Context, answer
 from strata.cli.tables import rows
 from strata.errors import InvalidRequest
-from strata.history.journal import is_journal
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import PREFIX
+from strata.model.journals import is_journal
 from strata.model.near import one_of
 from strata.model.time import format_time
 from strata.state.consumers import CONSUMERS

@@ -1,4 +1,4 @@
-"""Commands that put updates into a shard and take snapshots out: ingest, read."""
+"""The command that takes snapshots out of a shard: read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,19 +19,15 @@ from strata.cli.context import (
     who,
 )
 from strata.cli.output import FIRST, FORMATS, Output
-from strata.cli.remarks import busy, remark
+from strata.cli.remarks import remark
 from strata.cli.tables import Table, shown_bytes
 from strata.cli.visible import shown_time
-from strata.compact import pay_debt
-from strata.config.shards import ensure_shards
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
-from strata.ingest.engine import ingest as ingest_files
 from strata.machine.reader_hold import reading
-from strata.model.runner import threads
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.filtered import filtered_scan
@@ -39,8 +35,6 @@ from strata.read.moments import resolve_moment
 from strata.read.scan import scan, scan_schema
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
-
-TASKS = 2  # threads that parse and encode files
 
 AsOf = Annotated[
     str | None,
@@ -74,61 +68,8 @@ Out = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands to the application."""
-    command(app, "ingest", ingest, row="ingest")
+    """Add the command to the application."""
     command(app, "read", read)
-
-
-def ingest(
-    context: Context,
-    shard: ShardArgument,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--from", help="File or folder; repeat for more. Default: as declared."),
-    ] = None,
-    lower: Annotated[
-        str | None, typer.Option("--lower", help="Start of the interval, inclusive.")
-    ] = None,
-    upper: Annotated[
-        str | None, typer.Option("--upper", help="End of the interval, exclusive.")
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option("--token", help="Name of this write; a repeat changes nothing.")
-    ] = None,
-    write_format: Annotated[
-        str | None,
-        typer.Option("--write-format", help="row, both or structured; default: as declared."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ingest these files once more, although they are in.")
-    ] = False,
-    empty: Annotated[
-        bool, typer.Option("--empty", help="Close the interval although no file came for it.")
-    ] = False,
-) -> Answer:
-    """Commit files as one batch, exactly once; create a shard that is only declared so far."""
-    ensure_shards(context.machine, context.settings.shards_dir, [shard], remark)
-    with busy(f"ingesting into {shard}"):
-        report = ingest_files(
-            context.stores,
-            context.settings,
-            shard,
-            paths=sources or None,
-            lower=None if lower is None else parse_time(lower),
-            upper=None if upper is None else parse_time(upper),
-            token=token,
-            write_format=write_format,
-            runner=threads(TASKS),
-            again=again,
-            empty=empty,
-        )
-        paid = pay_debt(context.stores, shard, context.settings, threads(TASKS))
-    if paid is not None:
-        runs = f"from {paid.runs_before:,} runs to {paid.runs_after:,}"
-        remark(f"{shard}: too many runs waited to be merged; merged {runs}")
-    if report.already_committed:
-        remark(f"{shard}: this interval is already committed; nothing was changed")
-    return answer(report.to_json())
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Commands about shards as a whole: shards, create, inspect, history, drop."""
+"""Commands about one shard as a whole: create, inspect, history, drop."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,11 +13,9 @@ from strata.cli.context import Answer, Context, ShardArgument, WhoOption, answer
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
 from strata.config.folder import yaml_mapping
-from strata.config.shards import declared_shards
 from strata.errors import InvalidRequest
 from strata.gc.drop import deleted_from, loss
 from strata.history import operations
-from strata.history.journal import is_journal
 from strata.ingest.readers.infer import infer as infer_spec
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
@@ -25,35 +23,10 @@ from strata.model.time import format_time
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the application."""
-    command(app, "shards", list_shards)
     command(app, "create", create, row="create", idle=_only_proposed)
     command(app, "inspect", inspect)
     command(app, "history", history)
     command(app, "drop", drop, row="drop")
-
-
-def list_shards(
-    context: Context,
-    journals: Annotated[
-        bool, typer.Option("--journals", help="Also the shards that Strata writes about itself.")
-    ] = False,
-    declared: Annotated[
-        bool,
-        typer.Option("--declared", help="Only those declared in shards_dir, as ingest uses them."),
-    ] = False,
-) -> Answer:
-    """List the shards with their sizes and modes."""
-    names = [name for name in context.machine.names() if journals or not is_journal(name)]
-    if declared:
-        there, names = set(names), sorted(declared_shards(context.settings.shards_dir))
-        documents = [
-            context.shard(name).summary() if name in there else {"shard": name, "bytes": 0}
-            for name in names
-        ]
-    else:
-        documents = [context.shard(name).summary() for name in names]
-    columns = ("shard", "since", "upper", "runs", "parts", "updates", "bytes", "mode")
-    return answer({"shards": documents}, rows("shards", documents, columns))
 
 
 def create(

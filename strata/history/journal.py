@@ -23,14 +23,8 @@ from strata.store import keys
 from strata.store.open import Stores
 from strata.updates.order import sort_updates
 
-PREFIX: Final = "strata_"  # names of journals begin with this
 ATTEMPTS: Final = 10
 _TYPES: Final = {"int": "int64", "str": "string", "float": "float64"}
-
-
-def is_journal(shard: str) -> bool:
-    """Return whether a shard is one that Strata writes about itself."""
-    return shard.startswith(PREFIX)
 
 
 def journal_spec(name: str, row: type, key: Sequence[str]) -> ShardSpec:

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from strata.decide.plan import plan_read
 from strata.format.columns import child
-from strata.history.operations import EVERY_SHARD, SHARD, Operation
+from strata.history.operations import SHARD, Operation
 from strata.machine.machine import Machine
+from strata.model.journals import EVERY_SHARD
 from strata.model.settings import ReadSettings
 from strata.parts.fetch import source_of
 from strata.parts.prefetch import Wanted, parts_ahead

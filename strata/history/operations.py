@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 
 from strata.decide.plan import plan_read
 from strata.errors import StrataError, bounded
-from strata.history.journal import append_rows, is_journal, journal_spec
+from strata.history.journal import append_rows, journal_spec
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
+from strata.model.journals import EVERY_SHARD, is_journal
 from strata.model.spec import ShardSpec
 from strata.read.scan import scan
 from strata.store import bill, keys
 from strata.store.open import Stores
 
 SHARD: Final = "strata_operations"
-EVERY_SHARD: Final = "*"  # instead of a name: an operation on all shards, or on none in particular
 ERROR_MAX: Final = 500  # characters of an error that a row keeps
 MISMATCH: Final = 3  # an exit code, like those in OUTCOMES
 OUTCOMES: Final = {0: "done", 2: "bad request", MISMATCH: "mismatch", 4: "fenced"}

@@ -14,8 +14,9 @@ import orjson
 from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 from strata.history.metrics import Metrics
-from strata.history.operations import EVERY_SHARD, note
+from strata.history.operations import note
 from strata.jobs.pulse import PULSE
+from strata.model.journals import EVERY_SHARD
 from strata.model.shown import Report, visible
 from strata.store.open import open_stores, wall_clock
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from strata.errors import StrataError
 from strata.history import usage
-from strata.history.journal import is_journal
 from strata.history.operation_log import OperationLog, Operations
 from strata.history.operations import Operation
 from strata.machine.machine import Machine
+from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.rollout.evidence import upper_bound
 from strata.rollout.policy import Policy, policy_of

@@ -22,8 +22,8 @@ from strata.audit.standing import standing
 from strata.errors import InvalidRequest, StrataError, bounded
 from strata.history import usage
 from strata.history.operation_log import OperationLog
-from strata.history.operations import EVERY_SHARD
 from strata.machine.machine import Machine
+from strata.model.journals import EVERY_SHARD
 from strata.model.settings import Settings
 from strata.model.shown import visible
 from strata.rollout.gates import LADDER

@@ -15,7 +15,6 @@ from typing import Any
 from strata.config.filters import load_filters
 from strata.config.settings import load_settings
 from strata.history import usage
-from strata.history.journal import is_journal
 from strata.jobs.entry import Noted, each_shard, logged, run_job, say
 from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
@@ -24,6 +23,7 @@ from strata.maintain.backfill import BackfillReport, backfill_shard
 from strata.maintain.exchange import Selection
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import TrimShardReport
+from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.store.open import Stores, open_stores

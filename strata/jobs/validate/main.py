@@ -21,12 +21,12 @@ from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.config.settings import load_settings, settings_file
 from strata.errors import InvalidRequest, StrataError
-from strata.history.journal import is_journal
 from strata.jobs.entry import Noted, each_shard, run_job, say
 from strata.jobs.pulse import PULSE
 from strata.jobs.validate.outcome import document, exit_code, lines
 from strata.machine.machine import Machine
 from strata.model.extras import require
+from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of

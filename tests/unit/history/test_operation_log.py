@@ -13,7 +13,8 @@ from strata.compact import compact_shard
 from strata.history import operations
 from strata.history.journal import append_rows
 from strata.history.operation_log import BILL, OperationLog, as_table
-from strata.history.operations import EVERY_SHARD, SHARD, Operation
+from strata.history.operations import SHARD, Operation
+from strata.model.journals import EVERY_SHARD
 from strata.model.runner import serial
 from strata.store.open import Stores
 from tests.support.stored import memory_stores, settings

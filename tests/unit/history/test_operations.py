@@ -11,6 +11,7 @@ from strata.audit import table
 from strata.decide.plan import plan_read
 from strata.history import operations, usage
 from strata.history.metrics import Metrics
+from strata.model.journals import EVERY_SHARD
 from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.spark.runner import _results, attempt
 from strata.store import bill
@@ -80,10 +81,10 @@ def test_what_s3_was_asked_for_is_told_once_of_one_shard_or_of_all(stores: Store
         for row in operations.recent(stores, "a", 9)
     }
     assert rows["a", "compact"] == told
-    assert rows[operations.EVERY_SHARD, "validate"] == told
+    assert rows[EVERY_SHARD, "validate"] == told
     assert not rows["a", "validate"].keys() & told.keys()
     assert rows.keys() >= {("a", "trim")}
-    assert (operations.EVERY_SHARD, "trim") not in rows
+    assert (EVERY_SHARD, "trim") not in rows
 
 
 def test_the_newest_come_first_and_a_run_of_airflow_is_named(

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from demo.api import Api, wait_until
+from demo.classes import ClassArchive
 from demo.landing import make_landing
 from demo.places import AIRFLOW_HOME, CONFIG, PROJECT, RESULTS, WORKSPACE, write_config
 from demo.processes import Processes
@@ -94,6 +95,7 @@ def start(
     if processes.live():
         processes.stop()
     try:
+        ClassArchive().make_ready(write=False)
         tell("preparing Airflow's database")
         _migrate(env, home)
         watcher = WATCHER if env.get("STRATA_ARRIVALS") else {}
@@ -118,6 +120,7 @@ def environment(
     from strata_airflow.setup import connection_variable
 
     spark = load_settings(str(config), os.environ).spark
+    options = f"{QUICK_START} {ClassArchive().options}".strip()
     base = f"http://127.0.0.1:{port}"
     inherited = {
         name: value
@@ -126,7 +129,7 @@ def environment(
     }
     return {
         **inherited,
-        **connection_variable(spark.master, f"{spark.driver_memory_mib}m", QUICK_START),
+        **connection_variable(spark.master, f"{spark.driver_memory_mib}m", options),
         **_secrets(home),
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYSPARK_PYTHON": sys.executable,

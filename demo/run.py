@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from demo import places
 from demo.airflow import Instance, StartError, start
+from demo.classes import ClassArchive
 from demo.landing import YEAR_DAYS, Landing, make_landing
 from demo.memory import PeakMemory
 from demo.progress import Progress
@@ -107,10 +108,13 @@ def _work(
 ) -> Figures:
     results: dict[str, dict[str, Any]] = {}
     before: dict[str, Mapping[str, Any]] = {}
+    classes = ClassArchive()
+    classes.make_ready(write=True)
     for stage in stages(days, budget_bytes):
         if stage.dag == "shard_compact":
             before = inspect_shards()
         results[stage.key] = run_stage(instance, stage, progress)
+        classes.take()
     return Figures(
         landing,
         before,

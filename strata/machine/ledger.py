@@ -113,6 +113,28 @@ def commits_after(
     yield from (commit for commit in below(state.ledger) if commit.upper > after)
 
 
+def commit_at(blob: Blob, state: State, moment: int, sleep: Sleep = time.sleep) -> Commit | None:
+    """Return the commit whose interval holds a time, or None.
+
+    Cost: one ledger blob a level, if the commit has left the state.
+    """
+
+    def first(keys: tuple[str, ...]) -> Commit | None:
+        key = next((key for key in keys if ledger_range(key)[1] > moment), None)
+        if key is None:
+            return None
+        if ledger_level(key):
+            return first(children_of(blob, key, sleep))
+        return next(
+            (commit for commit in commits_of(blob, key, sleep) if commit.upper > moment), None
+        )
+
+    found = first(state.ledger)
+    if found is None:
+        found = next((commit for commit in state.commits if commit.upper > moment), None)
+    return found if found is not None and found.lower <= moment else None
+
+
 def mark_of(token: str) -> int:
     """Return four bytes of the hash of a token, as a number."""
     return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=4).digest())

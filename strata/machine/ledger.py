@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from strata.errors import Corrupt
+from strata.model.time import MIN_TIME
 from strata.state.codec import (
     LedgerNode,
     decode_commits,
@@ -133,6 +134,15 @@ def commit_at(blob: Blob, state: State, moment: int, sleep: Sleep = time.sleep) 
     if found is None:
         found = next((commit for commit in state.commits if commit.upper > moment), None)
     return found if found is not None and found.lower <= moment else None
+
+
+def commit_ms_before(blob: Blob, state: State, position: int) -> int:
+    """Return when the updates just before a position were committed; 0 if that is not known.
+
+    It is the same for as long as a shard lives, and another once it was restored or created again.
+    """
+    commit = None if position == MIN_TIME else commit_at(blob, state, position - 1)
+    return 0 if commit is None else commit.at_ms
 
 
 def mark_of(token: str) -> int:

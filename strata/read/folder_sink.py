@@ -4,8 +4,9 @@
     bookmark                                      of the last delivery, empty ones included
 
 A file has its bookmark in its metadata, and appears whole under its name. So a program that dies
-before it has written the other finds the file, and goes on behind it. One program at a time fills a folder, under a lock that ends
-with it; a session that another has overtaken finds the folder ahead of it, and stops.
+before it has written the other finds the file, and goes on behind it. One program at a time fills a
+folder, under a lock that ends with it; a session that another has overtaken finds the folder ahead
+of it, and stops.
 """
 
 import fcntl
@@ -88,7 +89,7 @@ class ParquetFolder:
     def _of_file(self, name: str) -> str:
         """Return the bookmark of a file. Raises: Corrupt."""
         try:
-            return (pq.read_schema(self.folder / name).metadata or {})[_KEY].decode()
+            return str((pq.read_schema(self.folder / name).metadata or {})[_KEY], "utf-8")
         except (KeyError, pa.ArrowInvalid) as error:
             raise Corrupt(
                 "this file is not one of a delivery", file=str(self.folder / name)

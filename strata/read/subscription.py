@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.expr.filter import Filter
-from strata.machine.ledger import commit_at
+from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
@@ -228,7 +228,9 @@ class Subscription:
         )
         rows = kept_while(self._stores, state, self._settings, "consumer", found)
         schema = scan_schema(state.relation, wish.columns)
-        mark = Bookmark(upper, self._shard, self._name, _commit_ms(self._stores, state, upper))
+        mark = Bookmark(
+            upper, self._shard, self._name, commit_ms_before(self._stores.blob, state, upper)
+        )
         found_now = Delivery(lower, upper, schema, rows, mark.to_text(), self._first, self)
         self._next, self._first = upper, False
         return found_now, rows
@@ -289,7 +291,7 @@ def following(  # noqa: PLR0913 - what to read, and how
 def _checked(stores: Stores, state: State, consumer: str, there: Bookmark) -> int:
     """Return where a sink is. Raises: InvalidRequest if what it has is not from this consumer."""
     _check_same(there, state.name, consumer)
-    now = _commit_ms(stores, state, there.position)
+    now = commit_ms_before(stores.blob, state, there.position)
     if there.position > state.upper or (there.commit_ms and now != there.commit_ms):
         raise InvalidRequest(
             "this sink has changes that the shard does not have: it was restored or created again",
@@ -309,9 +311,3 @@ def _check_same(there: Bookmark, shard: str, consumer: str) -> None:
             consumer=there.consumer,
             cure="give each consumer of each shard a sink of its own",
         )
-
-
-def _commit_ms(stores: Stores, state: State, position: int) -> int:
-    """Return when the changes just before a position were committed; 0 if that is not known."""
-    commit = None if position == MIN_TIME else commit_at(stores.blob, state, position - 1)
-    return 0 if commit is None else commit.at_ms

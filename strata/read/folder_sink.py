@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.read.subscription import Bookmark, Delivery
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
@@ -29,6 +29,13 @@ _BOOKMARK: Final = "bookmark"
 _KEY: Final = b"strata.bookmark"  # of the metadata
 _PART: Final = ".part"
 _LOCK: Final = ".lock"
+_LEFT: Final = re.compile(r"(changes\.-?\d+\.-?\d+\.parquet|bookmark)\.part")
+_FOR_GOOD: Final = (
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+    UnicodeDecodeError,
+)
 
 
 class ParquetFolder:
@@ -50,7 +57,7 @@ class ParquetFolder:
         Raises: Corrupt for files whose stretches overlap, or that have no bookmark; InvalidRequest
         when the folder cannot be read.
         """
-        with self._readable():
+        with self._usable():
             newest, noted = self._newest(), self.folder / _BOOKMARK
             found = [] if newest is None else [self._of_file(newest)]
             if noted.exists():
@@ -60,8 +67,8 @@ class ParquetFolder:
     def take(self, delivery: Delivery) -> int:
         """Store a delivery as one file, none if it is empty; return how many rows it had.
 
-        Raises: as `Delivery.check_follows`; InvalidRequest when the file cannot be written; then
-        none is there.
+        Raises: as `Delivery.check_follows`; InvalidRequest, or Unavailable on a full disk, when the
+        file cannot be written; then none is there.
         """
         with self._alone():
             delivery.check_follows(self.bookmark())
@@ -70,21 +77,25 @@ class ParquetFolder:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other programs from filling the folder until the block ends."""
-        with self._readable():
+        with self._usable():
             file = (self.folder / _LOCK).open("w")
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Name the folder in what goes wrong with it."""
+    def _usable(self) -> Iterator[None]:
+        """Name the folder in what goes wrong with it.
+
+        Raises: InvalidRequest where another try cannot help, otherwise Unavailable: a full disk.
+        """
         try:
             yield
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequest(
-                "cannot use this folder", folder=str(self.folder), reason=str(error)
-            ) from error
+            shown = {"folder": str(self.folder), "reason": str(error)}
+            if isinstance(error, _FOR_GOOD):
+                raise InvalidRequest("cannot use this folder", **shown) from error
+            raise Unavailable("this folder fails", certain=False, **shown) from error
 
     def _of_file(self, name: str) -> str:
         """Return the bookmark of a file. Raises: Corrupt."""
@@ -99,23 +110,28 @@ class ParquetFolder:
         name = f"changes.{delivery.lower}.{delivery.upper}.parquet"
         part, rows, writer = self.folder / f"{name}{_PART}", 0, None
         schema = delivery.schema.with_metadata({_KEY: delivery.bookmark.encode()})
+        with self._usable():
+            for left in self.folder.iterdir():
+                if _LEFT.fullmatch(left.name):  # of a program that died
+                    left.unlink()
         try:
-            for left in self.folder.glob(f"*{_PART}"):
-                left.unlink()  # of a program that died
-            for batch in delivery.rows:
-                writer = writer or pq.ParquetWriter(part, schema)
-                writer.write_batch(batch)
-                rows += batch.num_rows
-            if writer is not None:
-                writer.close()
-                self._publish(part, name)
-            noted = self.folder / f"{_BOOKMARK}{_PART}"
-            noted.write_text(delivery.bookmark, encoding="utf-8")
-            self._publish(noted, _BOOKMARK)
-        except (OSError, pa.ArrowInvalid) as error:
+            with self._usable():
+                for batch in delivery.rows:
+                    writer = writer or pq.ParquetWriter(part, schema)
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+                if writer is not None:
+                    writer.close()
+                    self._publish(part, name)
+                noted = self.folder / f"{_BOOKMARK}{_PART}"
+                noted.write_text(delivery.bookmark, encoding="utf-8")
+                self._publish(noted, _BOOKMARK)
+        except pa.ArrowInvalid as error:
             raise InvalidRequest(
                 "cannot write changes", file=str(self.folder / name), reason=str(error)
             ) from error
+        finally:
+            part.unlink(missing_ok=True)  # a full disk needs its place
         return rows
 
     def _newest(self) -> str | None:

@@ -1,12 +1,13 @@
 """A sink is one consumer's, of one life of a shard; what it has lost or never had is said."""
 
+import resource
 from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import Corrupt, Fenced, InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.ledger import commit_at
 from strata.machine.machine import Machine
 from strata.read.folder_sink import ParquetFolder
@@ -98,10 +99,27 @@ def test_a_file_whose_bookmark_was_not_written_counts(stores: Stores, sink: Parq
         sink.bookmark()
 
 
-def test_what_a_killed_program_has_begun_goes(stores: Stores, sink: ParquetFolder) -> None:
+def test_what_a_killed_program_has_begun_goes_and_nothing_else(
+    stores: Stores, sink: ParquetFolder
+) -> None:
     (sink.folder / "changes.0.5.parquet.part").write_bytes(b"half")
+    (sink.folder / "film.mkv.part").write_bytes(b"of somebody else")
     deliver(stores, sink)
-    assert not list(sink.folder.glob("*.part"))
+    assert [file.name for file in sink.folder.glob("*.part")] == ["film.mkv.part"]
+
+
+def test_a_full_disk_is_worth_another_try(stores: Stores, sink: ParquetFolder) -> None:
+    """A limit of the process on the size of files stands in for the disk."""
+    (sink.folder / ".lock").touch()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="this folder fails"):
+            deliver(stores, sink)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [file.name for file in sink.folder.iterdir()] == [".lock"]
+    assert deliver(stores, sink) == (1, 4)
 
 
 @pytest.mark.parametrize("name", [".lock", "bookmark"])

@@ -41,6 +41,8 @@ from strata.store.open import Stores, open_stores
 
 UPPER = "upper"  # of an offset: all updates before this time were read
 COMMIT = "commit_ms"  # of an offset: when the last of them were committed; older ones have none
+CLOCK = "now_ms"  # of an offset: a time at or before that of the batch that it ends, likewise
+_NEVER_BEFORE = -62_135_596_800_000  # milliseconds: the year 1
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ class StrataStreamReader(DataSourceStreamReader):
         _check_history(stores, state, start)
         if state.upper <= start[UPPER]:
             return start
-        return {UPPER: state.upper, COMMIT: commit_ms_before(stores.blob, state, state.upper)}
+        committed = commit_ms_before(stores.blob, state, state.upper)
+        return {UPPER: state.upper, COMMIT: committed, CLOCK: stores.clock()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return one partition for each task.
@@ -112,6 +115,10 @@ class StrataStreamReader(DataSourceStreamReader):
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
         wish = self.wish
         filter = given_filter(wish.question, wish.shard, state.relation, self.schema)
+        if filter is not None:
+            # A batch that a restart repeats has the clock of its first try, before the option's.
+            since = 1000 * end.get(CLOCK, _NEVER_BEFORE)
+            filter = replace(filter, now_low=min(filter.now_low, since))
         stretch, plan = planned_stretch(
             stores, state, start[UPPER], end[UPPER], filter, wish.pushdown
         )

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,18 @@ def test_a_filter_of_another_session_chooses_no_parts(
     assert expected != accepted(spark, events, where)
 
     assert drain(other, config, tmp_path / "other", where, where=option) == expected
+
+
+def test_a_batch_may_have_an_earlier_clock_than_the_option(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    """A restart repeats a batch under the clock of its first try, but the option is made anew."""
+    let_skip(events.stores)
+    where = "at > now() - interval 50 years"
+    asked = question(where_option(spark, NAME, where, config=config))
+    later = asked.filter.now_low + 100 * 366 * 86_400_000_000
+    option = replace(asked, filter=replace(asked.filter, now_low=later, now_high=later)).text()
+    expected = accepted(spark, events, where)
+    assert expected
+
+    assert drain(spark, config, tmp_path / "stream", where, where=option) == expected

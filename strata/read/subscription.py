@@ -226,7 +226,7 @@ class Subscription:
             columns=wish.columns,
             settings=self._settings,
         )
-        rows = kept_while(self._stores, state, self._settings, "consumer", found)
+        rows = kept_while(self._stores, state, self._settings, "deliver", found)
         schema = scan_schema(state.relation, wish.columns)
         mark = Bookmark(
             upper, self._shard, self._name, commit_ms_before(self._stores.blob, state, upper)

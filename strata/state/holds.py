@@ -29,7 +29,7 @@ def hold(
     Raises: InvalidRequest for a since that is gone or in the future, or a name that is taken, or
     that labels or consumers have.
     """
-    _check_name(name)
+    check_hold_name(name)
     found = find_hold(state, name)
     if found is not None and (found.expires_ms is None or found.expires_ms > now_ms):
         if found.expires_ms is not None and owner and found.opaque == owner:
@@ -101,7 +101,7 @@ def hold_critical(
     """
     if not opaque:
         raise InvalidRequest("a critical hold needs an opaque token", hold=name)
-    _check_name(name)
+    check_hold_name(name)
     found = find_hold(state, name)
     if found is not None and found.expires_ms is not None:
         raise InvalidRequest("this name belongs to a leased hold", hold=name)
@@ -172,7 +172,7 @@ def _with(state: State, new: Hold) -> tuple[Hold, ...]:
     return tuple(sorted((*others, new), key=lambda h: h.name))
 
 
-def _check_name(name: str) -> None:
+def check_hold_name(name: str) -> None:
     """Refuse names of holds that mean more than a hold. Raises: InvalidRequest."""
     for prefix, command in _COMMANDS.items():
         if name.startswith(prefix):

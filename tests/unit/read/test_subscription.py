@@ -3,6 +3,7 @@
 import resource
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.ledger import commit_at
 from strata.machine.machine import Machine
+from strata.model.settings import ReadSettings
 from strata.read.folder_sink import ParquetFolder
 from strata.read.subscription import Bookmark, Subscription, Wish, following
+from strata.state.consumers import consumers_of
 from strata.state.state import Commit
 from strata.state.tombstone import drop
 from strata.store.open import Stores
@@ -130,6 +133,27 @@ def test_a_folder_that_cannot_be_used_is_named(
     with pytest.raises(InvalidRequest, match="cannot use this folder"):
         deliver(stores, sink)
     assert Subscription(stores, "shard", "c", Wish()).position < 0
+
+
+def test_a_delivery_that_lasts_has_a_hold_that_is_no_consumer(stores: Stores) -> None:
+    """It was named as consumers are, and all lists of them failed from then on."""
+    soon = ReadSettings(hold_ms=150)
+    session = Subscription(stores, "shard", "c", Wish(), settings=soon)
+    machine = Machine(stores)
+    deadline = monotonic() + 10
+    for delivery in session.pending():
+        next(delivery.rows)
+        while not own_holds(machine) and monotonic() < deadline:
+            sleep(0.02)
+        assert own_holds(machine)
+        assert [one.name for one in consumers_of(machine.load("shard"))] == ["c"]
+        delivery.done()
+
+
+def own_holds(machine: Machine) -> list[str]:
+    """Return the holds that are neither of a consumer's position nor shared."""
+    names = (found.name for found in machine.load("shard").holds)
+    return [name for name in names if name != "consumer-c" and not name.startswith("readers-")]
 
 
 @pytest.mark.parametrize("text", ["12", "{}", "[]", '{"x": 1}', "\x00"])

@@ -116,10 +116,13 @@ class PostgresTable:
             found = _run(connection, "SELECT current_schema()").fetchone()
             self._schema = found[0] or "" if found else ""
         inside = f"{_quoted(_short(self._schema))}."
-        self._target, self._marks = f"{inside}{_quoted(self._name)}", f"{inside}{POSITIONS}"
-        if not self._there(connection, self._marks):
+        self._target, marks = f"{inside}{_quoted(self._name)}", f"{inside}{POSITIONS}"
+        self._marks = marks.replace("%", "%%")  # it stands where values have a %s
+        if not self._there(connection, marks):
+            # Of two that make it at one time PostgreSQL refuses one, in spite of IF NOT EXISTS.
+            _run(connection, "SELECT pg_advisory_xact_lock(hashtext(%s))", marks)
             columns = "target text PRIMARY KEY, position bigint, bookmark text"
-            _run(connection, f"CREATE TABLE IF NOT EXISTS {self._marks} ({columns})")
+            _run(connection, f"CREATE TABLE IF NOT EXISTS {marks} ({columns})")
 
     def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
         """Make the table, or give it the columns that it lacks."""

@@ -1,7 +1,9 @@
 """Changes in a table of PostgreSQL: types, new columns, and what is refused with nothing stored."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 
 import psycopg
@@ -145,6 +147,27 @@ def test_a_table_has_one_bookmark_by_whatever_name_it_is_called(address: str) ->
     run(address, "CREATE SCHEMA other")
     assert position(PostgresTable(elsewhere, "public.named")) == 10
     assert position(PostgresTable(elsewhere, "named")) is None
+
+
+def test_many_programs_begin_at_one_time_in_one_schema(address: str) -> None:
+    """Two of them make the table for bookmarks: PostgreSQL refused one, for good as it seemed."""
+    run(address, "CREATE SCHEMA crowd")
+    began = Barrier(8)
+
+    def begin(number: int) -> str | None:
+        began.wait(timeout=30)
+        return PostgresTable(address, f"crowd.t{number}").bookmark()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(begin, range(8))) == [None] * 8
+
+
+def test_names_are_taken_as_they_are(address: str) -> None:
+    run(address, 'CREATE SCHEMA "a%s"')
+    sink = PostgresTable(address, 'a%s.x"; DROP TABLE "y')
+    sink.take(delivery({'%s "z"; --': pa.array([1])}))
+    assert position(sink) == 10
+    assert rows(address, 'SELECT "%s ""z""; --" FROM "a%s"."x""; DROP TABLE ""y"') == [(1,)]
 
 
 def test_names_that_postgresql_would_cut_are_refused(address: str) -> None:

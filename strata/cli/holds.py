@@ -16,8 +16,16 @@ from strata.machine.reader_hold import PREFIX
 from strata.model.journals import is_journal
 from strata.model.near import one_of
 from strata.model.time import format_time
-from strata.state.consumers import CONSUMERS
-from strata.state.holds import LABEL, PUBLISHED, drop_expired, find_hold, hold, live_holds, release
+from strata.state.holds import (
+    CONSUMERS,
+    LABEL,
+    PUBLISHED,
+    drop_expired,
+    find_hold,
+    hold,
+    live_holds,
+    release,
+)
 from strata.state.state import Hold, State
 
 HOUR_MS: Final = 3_600_000
@@ -72,6 +80,8 @@ def holds(
     """
     every = [name for name in context.machine.names() if not is_journal(name)]
     document: dict[str, Any] = {}
+    _check_own(take, owner)
+    _check_own(let_go, owner)
     if take is not None:
         _take(context.machine, shards or every, _Wish(take, owner, reason), hours)
         document = {"taken": take}
@@ -84,6 +94,14 @@ def holds(
         document["reason"] = reason
     listed = [one for name in shards or context.machine.names() for one in _listed(context, name)]
     return answer(document | {"holds": listed}, rows("holds", listed, COLUMNS))
+
+
+def _check_own(name: str | None, owner: str | None) -> None:
+    """Refuse to act for all readers who share a hold, though its token is no secret."""
+    if name is not None and name.startswith(PREFIX) and owner is not None:
+        raise InvalidRequest(
+            "readers share this hold", hold=name, cure="wait until it expires, or choose a name"
+        )
 
 
 def _take(machine: Machine, shards: Sequence[str], wish: _Wish, hours: int) -> None:

@@ -37,6 +37,8 @@ SUFFIXES: Final = {
     ".feather": "arrow",
 }
 TIME: Final = "t"  # the last column but one of every read
+_LIKE_NULL: Final = ("", "NA")  # texts that sources of CSV take for null where they are not quoted
+_QUOTED: Final = frozenset('",\r\n')
 _TEXT_ROWS: Final = 1024  # rows that become text at a time
 
 Batches = Iterator[pa.RecordBatch]
@@ -169,11 +171,30 @@ def _arrow(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
 def _csv(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
     def send(lines: Iterator[list[Any]] | list[list[Any]]) -> None:
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
+        plain_lines = csv.writer(text, lineterminator="\n")
+        for line in lines:
+            # Of what ends a line, Python's writer quotes only its own.
+            if any(one in _LIKE_NULL or "\r" in one for one in line if isinstance(one, str)):
+                text.write(",".join(map(_field, line)) + "\n")
+            else:
+                plain_lines.writerow(line)
         file.write(_safe(text.getvalue(), safe).encode())
 
     send([schema.names])
     yield lambda batch: send(_texts(batch))
+
+
+def _field(value: Any) -> str:
+    """Return a field of CSV: null is nothing, and a text that looks like null is quoted.
+
+    >>> [_field(value) for value in (None, "", "NA", 'a"b', 1.5)]
+    ['', '""', '"NA"', '"a""b"', '1.5']
+    """
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    if value in _LIKE_NULL or not _QUOTED.isdisjoint(value):
+        return '"' + value.replace('"', '""') + '"'
+    return value
 
 
 @contextmanager

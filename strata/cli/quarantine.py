@@ -1,7 +1,7 @@
 """Commands about rejected rows: quarantine show, quarantine retry."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,17 +31,18 @@ def show(
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many rows.")] = 20,
 ) -> Answer:
     """Show the rejected rows of a shard: the place, the error and the text of each."""
-    found = rejected(context.stores, shard, token)
-    shown = [
-        {**row, "raw": row["raw"].decode(errors="backslashreplace")}
-        for one in found
-        for row in one.rows
-    ]
+    total, shown = 0, list[dict[str, Any]]()
+    for one in rejected(context.stores, shard, token):
+        shown += [
+            {**row, "raw": row["raw"].decode(errors="backslashreplace")}
+            for row in one.rows[: max(limit - total, 0)]
+        ]
+        total += len(one.rows)
     columns = ("token", "file", "line", "column_name", "value", "reason", "raw")
     total = len(shown)
-    document = {"shard": shard, "rows": total, "rejected": shown[:limit]}
+    document = {"shard": shard, "rows": total, "rejected": shown}
     title = f"{shard}: {min(limit, total)} of {total} rejected rows"
-    return answer(document, rows(title, shown[:limit], columns))
+    return answer(document, rows(title, shown, columns))
 
 
 def retry(

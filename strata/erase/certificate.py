@@ -28,6 +28,8 @@ BEYOND: Final = (
     "them there",
     "temporary files of writers that died: `strata gc run` removes them a day after their last "
     "write",
+    "what was delivered to consumers, in folders and tables: `strata consumers SHARD` names them; "
+    "erase the rows there",
     "reports, logs of Airflow and Spark, copies that readers have made, snapshots of disks",
 )
 

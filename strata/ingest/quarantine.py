@@ -12,6 +12,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -23,6 +25,8 @@ from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
 from strata.ingest.readers.kept import KEPT
 from strata.machine.machine import Machine
+from strata.machine.reader_hold import reading
+from strata.model.settings import ReadSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.parts.write import write_batch, write_parts
@@ -147,25 +151,24 @@ def _numbered(blob: Blob, commit: Commit) -> Iterator[list[dict[str, Any]]]:
         first += len(rows)
 
 
-def rejected(stores: Stores, name: str, token: str | None = None) -> list[Rejected]:
-    """Return the rows in the quarantine of a shard, batch by batch.
+def rejected(stores: Stores, name: str, token: str | None = None) -> Iterator[Rejected]:
+    """Yield the rows in the quarantine of a shard, batch by batch.
 
-    Raises: InvalidRequest for an unknown shard. Cost: reads the quarantine.
+    Memory: the rejected rows of one batch. Cost: reads the quarantine.
+    Raises: InvalidRequest for an unknown shard.
     """
-    machine = Machine(stores)
+    machine, quarantine = Machine(stores), rejected_shard(name)
     catch_up(stores, machine.load(name))
-    if rejected_shard(name) not in machine.names():
-        return []
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in _rows(stores, machine.load(rejected_shard(name))):
-        header = row["header"] or ""
-        kind = KEPT if header.startswith(KEPT) else header
-        groups.setdefault((row["token"], kind), []).append(row)
-    return [
-        Rejected(found, tuple(sorted(rows, key=lambda row: int(row["number"]))))
-        for (found, _), rows in sorted(groups.items())
-        if token in (None, found)
-    ]
+    if quarantine not in machine.names():
+        return
+    with reading(stores, quarantine, ReadSettings(), "quarantine") as state:
+        for found, rows in groupby(_rows(stores, state), key=itemgetter("token")):
+            kinds: dict[str, list[dict[str, Any]]] = {}
+            for row in rows if token in (None, found) else ():
+                header = row["header"] or ""
+                kinds.setdefault(KEPT if header.startswith(KEPT) else header, []).append(row)
+            for _, some in sorted(kinds.items()):
+                yield Rejected(found, tuple(some))
 
 
 def release(stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -175,6 +178,7 @@ def release(stores: Stores, name: str, token: str, rows: Sequence[dict[str, Any]
 
 
 def _rows(stores: Stores, state: State) -> Iterator[dict[str, Any]]:
+    """Yield the rows by token and number, as the key sorts them."""
     plan = plan_read(stores, state)
     for batch in scan(stores, state, plan, consolidate=True):
         yield from batch.to_pylist()

@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from strata.errors import Corrupt
+from strata.model.time import MIN_TIME
 from strata.state.codec import (
     LedgerNode,
     decode_commits,
@@ -111,6 +112,37 @@ def commits_after(
 
     yield from (commit for commit in reversed(state.commits) if commit.upper > after)
     yield from (commit for commit in below(state.ledger) if commit.upper > after)
+
+
+def commit_at(blob: Blob, state: State, moment: int, sleep: Sleep = time.sleep) -> Commit | None:
+    """Return the commit whose interval holds a time, or None.
+
+    Cost: one ledger blob a level, if the commit has left the state.
+    """
+
+    def first(keys: tuple[str, ...]) -> Commit | None:
+        key = next((key for key in keys if ledger_range(key)[1] > moment), None)
+        if key is None:
+            return None
+        if ledger_level(key):
+            return first(children_of(blob, key, sleep))
+        return next(
+            (commit for commit in commits_of(blob, key, sleep) if commit.upper > moment), None
+        )
+
+    found = first(state.ledger)
+    if found is None:
+        found = next((commit for commit in state.commits if commit.upper > moment), None)
+    return found if found is not None and found.lower <= moment else None
+
+
+def commit_ms_before(blob: Blob, state: State, position: int) -> int:
+    """Return when the updates just before a position were committed; 0 if that is not known.
+
+    It is the same for as long as a shard lives, and another once it was restored or created again.
+    """
+    commit = None if position == MIN_TIME else commit_at(blob, state, position - 1)
+    return 0 if commit is None else commit.at_ms
 
 
 def mark_of(token: str) -> int:

@@ -24,7 +24,7 @@ from strata.errors import Conflict, StrataError, Unavailable
 from strata.machine.heartbeat import beating
 from strata.machine.machine import Machine
 from strata.model.settings import ReadSettings
-from strata.state.holds import carry_on, hold, release
+from strata.state.holds import carry_on, check_hold_name, hold, release
 from strata.state.state import Hold, State
 from strata.store.open import Stores
 
@@ -95,6 +95,7 @@ class _Own:
 
     def __init__(self, machine: Machine, shard: str, lease_ms: int, purpose: str) -> None:
         self.name = f"{purpose}-{secrets.token_hex(6)}"
+        check_hold_name(self.name)
         self._machine, self._shard, self._lease_ms = machine, shard, lease_ms
         self._taken = False
 

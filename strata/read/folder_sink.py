@@ -1,11 +1,12 @@
 """A folder of Parquet files that has each update of a consumer exactly once.
 
     changes.1785974400000.1785974460000.parquet   the updates lower <= t < upper
-    position                                      the last upper, empty deliveries included
+    bookmark                                      of the last delivery, empty ones included
 
-A file appears whole under its name, before the position does. So a program that dies in between
-finds the file, and goes on behind it. One program at a time fills a folder, under a lock that ends
-with it; a session that another has overtaken finds the folder ahead of it, and stops.
+A file has its bookmark in its metadata, and appears whole under its name. So a program that dies
+before it has written the other finds the file, and goes on behind it. One program at a time fills a
+folder, under a lock that ends with it; a session that another has overtaken finds the folder ahead
+of it, and stops.
 """
 
 import fcntl
@@ -20,13 +21,21 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.errors import Corrupt, Fenced, InvalidRequest
-from strata.read.subscription import Delivery
+from strata.errors import Corrupt, InvalidRequest, Unavailable
+from strata.read.subscription import Bookmark, Delivery
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
-_POSITION: Final = "position"
+_BOOKMARK: Final = "bookmark"
+_KEY: Final = b"strata.bookmark"  # of the metadata
 _PART: Final = ".part"
 _LOCK: Final = ".lock"
+_LEFT: Final = re.compile(r"(changes\.-?\d+\.-?\d+\.parquet|bookmark)\.part")
+_FOR_GOOD: Final = (
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+    UnicodeDecodeError,
+)
 
 
 class ParquetFolder:
@@ -42,66 +51,91 @@ class ParquetFolder:
                 "cannot make this folder", folder=str(folder), reason=str(error)
             ) from error
 
-    def position(self) -> int | None:
-        """Return the time before which the folder has everything; None: it has nothing yet.
+    def bookmark(self) -> str | None:
+        """Return the bookmark of the last delivery; None: the folder has none yet.
 
-        Raises: Corrupt for files whose stretches overlap.
+        Raises: Corrupt for files whose stretches overlap, or that have no bookmark; InvalidRequest
+        when the folder cannot be read.
         """
-        ends = [upper for _, upper in self._stretches()]
-        noted = self.folder / _POSITION
-        if noted.exists():
-            try:
-                ends.append(int(noted.read_text()))
-            except ValueError as error:
-                raise Corrupt("this file holds no position", file=str(noted)) from error
-        return max(ends, default=None)
+        with self._usable():
+            newest, noted = self._newest(), self.folder / _BOOKMARK
+            found = [] if newest is None else [self._of_file(newest)]
+            if noted.exists():
+                found.append(noted.read_text(encoding="utf-8"))
+        return max(found, key=lambda text: Bookmark.of(text).position, default=None)
 
     def take(self, delivery: Delivery) -> int:
         """Store a delivery as one file, none if it is empty; return how many rows it had.
 
-        Raises: Fenced when another program has filled the folder meanwhile; InvalidRequest when the
+        Raises: as `Delivery.check_follows`; InvalidRequest, or Unavailable on a full disk, when the
         file cannot be written; then none is there.
         """
         with self._alone():
-            there = self.position()
-            if there is not None and there > delivery.lower:
-                raise Fenced(
-                    "another program has filled this folder meanwhile",
-                    folder=str(self.folder),
-                    position=there,
-                    lower=delivery.lower,
-                )
+            delivery.check_follows(self.bookmark())
             return self._write(delivery)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other programs from filling the folder until the block ends."""
-        with (self.folder / _LOCK).open("w") as file:
+        with self._usable():
+            file = (self.folder / _LOCK).open("w")
+        with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Name the folder in what goes wrong with it.
+
+        Raises: InvalidRequest where another try cannot help, otherwise Unavailable: a full disk.
+        """
+        try:
+            yield
+        except (OSError, UnicodeDecodeError) as error:
+            shown = {"folder": str(self.folder), "reason": str(error)}
+            if isinstance(error, _FOR_GOOD):
+                raise InvalidRequest("cannot use this folder", **shown) from error
+            raise Unavailable("this folder fails", certain=False, **shown) from error
+
+    def _of_file(self, name: str) -> str:
+        """Return the bookmark of a file. Raises: Corrupt."""
+        try:
+            return str((pq.read_schema(self.folder / name).metadata or {})[_KEY], "utf-8")
+        except (KeyError, pa.ArrowInvalid) as error:
+            raise Corrupt(
+                "this file is not one of a delivery", file=str(self.folder / name)
+            ) from error
 
     def _write(self, delivery: Delivery) -> int:
         name = f"changes.{delivery.lower}.{delivery.upper}.parquet"
         part, rows, writer = self.folder / f"{name}{_PART}", 0, None
+        schema = delivery.schema.with_metadata({_KEY: delivery.bookmark.encode()})
+        with self._usable():
+            for left in self.folder.iterdir():
+                if _LEFT.fullmatch(left.name):  # of a program that died
+                    left.unlink()
         try:
-            for batch in delivery.rows:
-                writer = writer or pq.ParquetWriter(part, delivery.schema)
-                writer.write_batch(batch)
-                rows += batch.num_rows
-            if writer is not None:
-                writer.close()
-                self._publish(part, name)
-            noted = self.folder / f"{_POSITION}{_PART}"
-            noted.write_text(str(delivery.upper))
-            self._publish(noted, _POSITION)
-        except (OSError, pa.ArrowInvalid) as error:
+            with self._usable():
+                for batch in delivery.rows:
+                    writer = writer or pq.ParquetWriter(part, schema)
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+                if writer is not None:
+                    writer.close()
+                    self._publish(part, name)
+                noted = self.folder / f"{_BOOKMARK}{_PART}"
+                noted.write_text(delivery.bookmark, encoding="utf-8")
+                self._publish(noted, _BOOKMARK)
+        except pa.ArrowInvalid as error:
             raise InvalidRequest(
                 "cannot write changes", file=str(self.folder / name), reason=str(error)
             ) from error
+        finally:
+            part.unlink(missing_ok=True)  # a full disk needs its place
         return rows
 
-    def _stretches(self) -> list[tuple[int, int]]:
-        """Return the stretches of the files, oldest first."""
+    def _newest(self) -> str | None:
+        """Return the name of the file with the last stretch; None: there is no file."""
         found = sorted(
             (int(match[1]), int(match[2]), match[0])
             for path in self.folder.iterdir()
@@ -115,7 +149,7 @@ class ParquetFolder:
                     files=[one, other],
                     cure="give each consumer a folder of its own",
                 )
-        return [(lower, upper) for lower, upper, _ in found]
+        return found[-1][2] if found else None
 
     def _publish(self, part: Path, name: str) -> None:
         """Give a written file its name, so that it survives a loss of power."""

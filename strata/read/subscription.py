@@ -5,23 +5,25 @@
         delivery.done()
 
 A program that dies between a delivery and its `done` gets the same updates again, perhaps in one
-delivery with later ones. So each update comes at least once; a sink that stores the position with
-the rows has each exactly once (`folder_sink`, `table_sink`), and says where it is when it
-subscribes.
+delivery with later ones. So each update comes at least once. A sink that stores the bookmark of a
+delivery with its rows has each exactly once (`folder_sink`, `table_sink`): it says where it is when
+it subscribes.
 """
 
+import json
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.expr.filter import Filter
+from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
@@ -45,6 +47,32 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Where a sink is: whose changes it has, all of them before a time.
+
+    A shard that was restored, or created again under its name, may have other changes before that
+    time: then they were committed at another moment.
+    """
+
+    position: int
+    shard: str
+    consumer: str
+    commit_ms: int = 0  # when the changes just before the position were committed; 0: unknown
+
+    def to_text(self) -> str:
+        """Return it as sinks store it."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def of(text: str) -> "Bookmark":
+        """Return what a sink has stored. Raises: Corrupt."""
+        try:
+            return Bookmark(**json.loads(text))
+        except (TypeError, ValueError) as error:
+            raise Corrupt("a sink has no bookmark but another text", found=text) from error
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """The updates lower <= t < upper."""
 
@@ -52,7 +80,30 @@ class Delivery:
     upper: int
     schema: pa.Schema
     rows: Iterator[pa.RecordBatch]  # the wanted columns, t as written, d; once
+    bookmark: str  # a sink stores it with the rows
+    first: bool  # of the session
     _subscription: "Subscription"
+
+    def check_follows(self, there: str | None) -> None:
+        """Refuse a sink that is elsewhere; `there` is what it has stored, None if it is new.
+
+        Raises: Fenced when another program has filled it meanwhile, or it has lost what it had;
+        InvalidRequest when it has the changes of another consumer.
+        """
+        at = None
+        if there is not None:
+            known, mine = Bookmark.of(there), Bookmark.of(self.bookmark)
+            _check_same(known, mine.shard, mine.consumer)
+            at = known.position
+        if at == self.lower or (at is None and self.first):
+            return
+        raise Fenced(
+            "another program has filled this sink meanwhile"
+            if at is not None and at > self.lower
+            else "this sink has lost changes that it had",
+            position=at,
+            lower=self.lower,
+        )
 
     def done(self) -> None:
         """Count these updates, and all before them, as done.
@@ -66,12 +117,15 @@ class Delivery:
 class Sink(Protocol):
     """Stores deliveries, each once."""
 
-    def position(self) -> int | None:
-        """Return the time before which it has everything; None: it has nothing yet."""
+    def bookmark(self) -> str | None:
+        """Return the bookmark of the last delivery that it has; None: it has none yet."""
         ...
 
     def take(self, delivery: Delivery) -> int:
-        """Store a delivery together with its `upper`, or nothing; return how many rows it had."""
+        """Store a delivery together with its bookmark, or nothing; return how many rows it had.
+
+        It has to call `delivery.check_follows` first, where no other program can come between.
+        """
         ...
 
 
@@ -105,6 +159,7 @@ class Subscription:
         take = partial(attach, name=consumer, session=self._session, start=start, keep_ms=keep_ms)
         self._found: Consumer = self._machine.apply(shard, take)
         self._next = self._found.position
+        self._first = True
 
     @property
     def position(self) -> int:
@@ -171,10 +226,14 @@ class Subscription:
             columns=wish.columns,
             settings=self._settings,
         )
-        rows = kept_while(self._stores, state, self._settings, "consumer", found)
-        self._next = upper
+        rows = kept_while(self._stores, state, self._settings, "deliver", found)
         schema = scan_schema(state.relation, wish.columns)
-        return Delivery(lower, upper, schema, rows, self), rows
+        mark = Bookmark(
+            upper, self._shard, self._name, commit_ms_before(self._stores.blob, state, upper)
+        )
+        found_now = Delivery(lower, upper, schema, rows, mark.to_text(), self._first, self)
+        self._next, self._first = upper, False
+        return found_now, rows
 
     def _end(self, state: State, lower: int) -> int:
         """Return where a delivery from `lower` ends: at the upper, or a step behind its start."""
@@ -203,11 +262,11 @@ def following(  # noqa: PLR0913 - what to read, and how
 
     `start`: where it begins if the sink has nothing yet.
     Raises: InvalidRequest when the sink lacks what the consumer has had, for example because it is
-    another sink; and as `Subscription`.
+    another sink, and when what it has comes from elsewhere; and as `Subscription`.
     """
-    at = sink.position()
+    state, there = Machine(stores).load(shard), sink.bookmark()
+    at = None if there is None else _checked(stores, state, consumer, Bookmark.of(there))
     begin = start if at is None else at
-    state = Machine(stores).load(shard)
     known = next((c for c in consumers_of(state) if c.name == consumer), None)
     if known is not None and known.position > (MIN_TIME if begin is None else begin):
         raise InvalidRequest(
@@ -215,7 +274,7 @@ def following(  # noqa: PLR0913 - what to read, and how
             consumer=consumer,
             consumer_position=known.position,
             sink_position=at,
-            cure="use the sink of before, or a new consumer",
+            cure="use the sink of before, or a new consumer and a new sink",
         )
     return Subscription(
         stores,
@@ -227,3 +286,28 @@ def following(  # noqa: PLR0913 - what to read, and how
         planned=planned,
         settings=settings,
     )
+
+
+def _checked(stores: Stores, state: State, consumer: str, there: Bookmark) -> int:
+    """Return where a sink is. Raises: InvalidRequest if what it has is not from this consumer."""
+    _check_same(there, state.name, consumer)
+    now = commit_ms_before(stores.blob, state, there.position)
+    if there.position > state.upper or (there.commit_ms and now != there.commit_ms):
+        raise InvalidRequest(
+            "this sink has changes that the shard does not have: it was restored or created again",
+            shard=state.name,
+            position=there.position,
+            upper=state.upper,
+            cure="begin anew with a new consumer and a new sink",
+        )
+    return there.position
+
+
+def _check_same(there: Bookmark, shard: str, consumer: str) -> None:
+    if (there.shard, there.consumer) != (shard, consumer):
+        raise InvalidRequest(
+            "this sink has the changes of another consumer",
+            shard=there.shard,
+            consumer=there.consumer,
+            cure="give each consumer of each shard a sink of its own",
+        )

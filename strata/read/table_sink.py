@@ -1,17 +1,20 @@
 """A table of PostgreSQL that has each update of a consumer exactly once.
 
-The table has the wanted columns, then t and d. Its position is a row of `strata_positions`, which
-changes in the transaction that adds the rows. So a program that dies finds both or neither.
+The table has the wanted columns, then t and d. Its bookmark is a row of `strata_positions` of the
+same schema, which changes in the transaction that adds the rows. So a program that dies finds both
+or neither.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from strata.errors import Fenced, InvalidRequest, Unavailable
+from strata.errors import InvalidRequest, Unavailable
 from strata.model.extras import needed
 from strata.model.settings import without_password
 from strata.read.subscription import Delivery
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     _Connection = psycopg.Connection[Any]
 
 POSITIONS: Final = "strata_positions"
-_MADE: Final = f"CREATE TABLE IF NOT EXISTS {POSITIONS} (target text PRIMARY KEY, position bigint)"
+NAME_BYTES: Final = 63  # of a name; PostgreSQL cuts longer ones, and then two may be one
 _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_boolean, "boolean"),
     (lambda kind: kind in (pa.int8(), pa.int16(), pa.uint8()), "smallint"),
@@ -50,56 +53,80 @@ class PostgresTable:
         with needed("postgres", "a table of PostgreSQL"):
             import psycopg
         self._psycopg, self._address, self._table = psycopg, address, table
-        self._target = ".".join(map(_quoted, table.split(".", 1)))
+        *schema, name = table.split(".", 1)
+        if name == POSITIONS:
+            raise InvalidRequest("this table is for bookmarks", table=table, cure="another name")
+        self._schema, self._name = "".join(schema), _short(name)
+        self._target = self._marks = ""  # quoted, with the schema, once it is known
 
-    def position(self) -> int | None:
-        """Return the time before which the table has everything; None: it has nothing yet.
+    def bookmark(self) -> str | None:
+        """Return the bookmark of the last delivery that the table has; None: it has none yet.
 
-        Raises: Unavailable when the database does not answer.
+        Raises: Unavailable when the database does not answer; InvalidRequest when there is a
+        bookmark and no table.
         """
         with self._transaction() as connection:
-            _run(connection, _MADE)
             return self._stored(connection)
 
     def take(self, delivery: Delivery) -> int:
-        """Store a delivery together with its upper; return how many rows it had.
+        """Store a delivery together with its bookmark; return how many rows it had.
 
-        Raises: Fenced when another program has filled the table meanwhile; InvalidRequest for a
-        value that PostgreSQL cannot hold, and then nothing is stored; as `position`.
+        Raises: as `Delivery.check_follows`; InvalidRequest for a value that PostgreSQL cannot hold,
+        and then nothing is stored; as `bookmark`.
         """
         with self._transaction() as connection:
-            _run(connection, _MADE)
             _run(
                 connection,
-                f"INSERT INTO {POSITIONS} VALUES (%s, NULL) ON CONFLICT DO NOTHING",
-                self._table,
+                f"INSERT INTO {self._marks} (target) VALUES (%s) ON CONFLICT DO NOTHING",
+                self._name,
             )
-            there = self._stored(connection, lock=True)
-            if there is not None and there > delivery.lower:
-                raise Fenced(
-                    "another program has filled this table meanwhile",
-                    table=self._table,
-                    position=there,
-                    lower=delivery.lower,
-                )
+            delivery.check_follows(self._stored(connection, lock=True))
             self._shape(connection, delivery.schema)
             rows = self._copy(connection, delivery)
             _run(
                 connection,
-                f"UPDATE {POSITIONS} SET position = %s WHERE target = %s",
+                f"UPDATE {self._marks} SET position = %s, bookmark = %s WHERE target = %s",
                 delivery.upper,
-                self._table,
+                delivery.bookmark,
+                self._name,
             )
             return rows
 
-    def _stored(self, connection: "_Connection", *, lock: bool = False) -> int | None:
-        text = f"SELECT position FROM {POSITIONS} WHERE target = %s"
-        found = _run(connection, text + " FOR UPDATE" * lock, self._table).fetchone()
-        return None if found is None else found[0]
+    def _stored(self, connection: "_Connection", *, lock: bool = False) -> str | None:
+        text = f"SELECT bookmark FROM {self._marks} WHERE target = %s"
+        found = _run(connection, text + " FOR UPDATE" * lock, self._name).fetchone()
+        if found is None or found[0] is None:
+            return None
+        if not self._there(connection, self._target):
+            raise InvalidRequest(
+                "the table of these changes is gone",
+                table=self._table,
+                cure=f"restore it; or delete its row of {POSITIONS}, and begin anew with a new "
+                "consumer",
+            )
+        return str(found[0])
+
+    def _there(self, connection: "_Connection", quoted: str) -> bool:
+        found = _run(connection, "SELECT to_regclass(%s) IS NOT NULL", quoted).fetchone()
+        return found is not None and bool(found[0])
+
+    def _place(self, connection: "_Connection") -> None:
+        """Learn the schema, so that one table has one bookmark, and make a table for bookmarks."""
+        if not self._schema:
+            found = _run(connection, "SELECT current_schema()").fetchone()
+            self._schema = found[0] or "" if found else ""
+        inside = f"{_quoted(_short(self._schema))}."
+        self._target, marks = f"{inside}{_quoted(self._name)}", f"{inside}{POSITIONS}"
+        self._marks = marks.replace("%", "%%")  # it stands where values have a %s
+        if not self._there(connection, marks):
+            # Of two that make it at one time PostgreSQL refuses one, in spite of IF NOT EXISTS.
+            _run(connection, "SELECT pg_advisory_xact_lock(hashtext(%s))", marks)
+            columns = "target text PRIMARY KEY, position bigint, bookmark text"
+            _run(connection, f"CREATE TABLE IF NOT EXISTS {marks} ({columns})")
 
     def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
         """Make the table, or give it the columns that it lacks."""
-        columns = {field.name: _type(field.type) for field in schema}
+        columns = {_short(field.name): _type(field.type) for field in schema}
         listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         _run(connection, f"CREATE TABLE IF NOT EXISTS {self._target} ({listed})")
         there = _run(connection, f"SELECT * FROM {self._target} LIMIT 0").description or ()
@@ -121,17 +148,32 @@ class PostgresTable:
                 rows += batch.num_rows
         return rows
 
+    def _is_address(self) -> bool:
+        """Return whether the driver understands the address: its errors repeat the password."""
+        try:
+            parts = self._psycopg.conninfo.conninfo_to_dict(self._address)
+        except self._psycopg.Error:
+            return False
+        return "@" not in str(parts.get("host", ""))  # the password would end at the first @
+
     @contextmanager
     def _transaction(self) -> Iterator["_Connection"]:
         """Open the database for one transaction; an error names the table, and undoes it."""
         shown = {"table": f"{without_password(self._address)} {self._table}"}
+        if not self._is_address():
+            raise InvalidRequest(
+                "this is no address of PostgreSQL",
+                **shown,
+                cure="postgresql://user@host/db; write %40 for @ and %25 for % in a password",
+            )
         try:
             with self._psycopg.connect(self._address) as connection:
+                self._place(connection)
                 yield connection
         except self._psycopg.OperationalError as error:
             raise Unavailable(
                 "the database of the table does not answer",
-                certain=True,
+                certain=False,
                 **shown,
                 reason=str(error).strip(),
             ) from error
@@ -159,8 +201,38 @@ def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if _type(column.type) != "jsonb":
         return values
-    return [None if value is None else json.dumps(value, default=str) for value in values]
+    return [None if value is None else json.dumps(_json(value)) for value in values]
+
+
+def _json(value: Any) -> Any:
+    """Return a value as JSON has it: what it cannot hold is text, and bytes are their digits."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case dict():
+            return {key: _json(item) for key, item in value.items()}
+        case list() | tuple():  # a tuple is an entry of a map
+            return [_json(item) for item in value]
+        case _:
+            return str(value)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _short(name: str) -> str:
+    """Return a name. Raises: InvalidRequest for one that PostgreSQL would cut or refuse."""
+    if 0 < len(name.encode()) <= NAME_BYTES and "\0" not in name:
+        return name
+    raise InvalidRequest(
+        f"PostgreSQL has names of 1 to {NAME_BYTES} bytes", name=name, cure="a shorter name"
+    )

@@ -11,7 +11,8 @@ stream begins at as_of + 1.
 `where` chooses parts as for `spark.read`, and so does `pushdown`: the query must have the `.where`
 of the same text. As there, in a session with other settings all parts are read.
 
-A query fails with an explanation if compaction has moved times that it has not read yet.
+A query fails with an explanation if compaction has moved times that it has not read yet, and if the
+shard was restored or created again behind what the query has read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +24,11 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from strata.errors import InvalidRequest
 from strata.format.columns import D, T
 from strata.history import usage
 from strata.history.metrics import Metrics
+from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
 from strata.model.settings import Settings, StoreSettings
@@ -34,9 +37,12 @@ from strata.read.changes import Stretch, plan_changes, planned_stretch
 from strata.spark.front.option import AnalysedFilter, fits_task, given_filter
 from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
 from strata.state.state import State
-from strata.store.open import open_stores
+from strata.store.open import Stores, open_stores
 
 UPPER = "upper"  # of an offset: all updates before this time were read
+COMMIT = "commit_ms"  # of an offset: when the last of them were committed; older ones have none
+CLOCK = "now_ms"  # of an offset: a time at or before that of the batch that it ends, likewise
+_NEVER_BEFORE = -62_135_596_800_000  # milliseconds: the year 1
 
 
 @dataclass(frozen=True)
@@ -84,20 +90,35 @@ class StrataStreamReader(DataSourceStreamReader):
         return {UPPER: MIN_TIME if self.wish.start is None else self.wish.start}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
-        """Return the shard's upper: everything before it is complete."""
-        upper = Machine(open_stores(self.settings.store)).load(self.wish.shard).upper
-        return {UPPER: max(upper, start[UPPER])}
+        """Return the shard's upper: everything before it is complete.
+
+        Raises: InvalidRequest when the shard has another history than the query has read.
+        """
+        stores = open_stores(self.settings.store)
+        state = Machine(stores).load(self.wish.shard)
+        _check_history(stores, state, start)
+        if state.upper <= start[UPPER]:
+            return start
+        committed = commit_ms_before(stores.blob, state, state.upper)
+        return {UPPER: state.upper, COMMIT: committed, CLOCK: stores.clock()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return one partition for each task.
 
-        Raises: InvalidRequest when compaction has overtaken the query, or a column is gone.
+        Raises: InvalidRequest when compaction has overtaken the query, or a column is gone; as
+        `latestOffset`.
         """
         stores = open_stores(self.settings.store)
         state = held_state(stores, self.wish.shard, self.settings.read)
+        _check_history(stores, state, start)
+        _check_history(stores, state, end)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
         wish = self.wish
         filter = given_filter(wish.question, wish.shard, state.relation, self.schema)
+        if filter is not None:
+            # A batch that a restart repeats has the clock of its first try, before the option's.
+            since = 1000 * end.get(CLOCK, _NEVER_BEFORE)
+            filter = replace(filter, now_low=min(filter.now_low, since))
         stretch, plan = planned_stretch(
             stores, state, start[UPPER], end[UPPER], filter, wish.pushdown
         )
@@ -131,6 +152,22 @@ class StrataStreamReader(DataSourceStreamReader):
             rows = stretch.within(batch)
             arrays = [rows.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _check_history(stores: Stores, state: State, offset: Mapping[str, int]) -> None:
+    """Refuse to go on behind an offset of another life of the shard. Raises: InvalidRequest."""
+    read, upper = offset.get(COMMIT), offset[UPPER]
+    if not read:
+        return
+    if upper > state.upper or commit_ms_before(stores.blob, state, upper) != read:
+        raise InvalidRequest(
+            "this query has read changes that the shard does not have: it was restored or created "
+            "again",
+            shard=state.name,
+            read=upper,
+            upper=state.upper,
+            cure="begin anew, with a new checkpoint and a new target",
+        )
 
 
 def _rightly(partition: ChangesOf) -> tuple[PartReader, Stretch]:

@@ -16,11 +16,10 @@ from typing import Final
 
 from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.model.time import MIN_TIME, format_time
-from strata.state.holds import find_hold
+from strata.state.holds import CONSUMERS, find_hold
 from strata.state.state import Hold, State
 from strata.state.step import step
 
-CONSUMERS: Final = "consumer-"  # of the names of their holds
 KEEP_MS: Final = 7 * 86_400_000  # how long history waits for a consumer that nobody moves on
 
 

@@ -13,6 +13,8 @@ from strata.state.step import step
 
 PUBLISHED: Final = "published-"  # of the names of holds that keep what other engines read
 LABEL: Final = "label-"  # of the names of holds that are labels: `strata.state.labels`
+CONSUMERS: Final = "consumer-"  # of the names of holds with positions: `strata.state.consumers`
+_COMMANDS: Final = {LABEL: "strata tag", CONSUMERS: "strata deliver"}  # that make such holds
 
 
 def hold(
@@ -24,8 +26,10 @@ def hold(
     `owner`, if given, is a unique text. It lets a request succeed again, for example after its
     reply was lost, and gives a former owner of the name an error.
 
-    Raises: InvalidRequest for a since that is gone or in the future, or a name that is taken.
+    Raises: InvalidRequest for a since that is gone or in the future, or a name that is taken, or
+    that labels or consumers have.
     """
+    check_hold_name(name)
     found = find_hold(state, name)
     if found is not None and (found.expires_ms is None or found.expires_ms > now_ms):
         if found.expires_ms is not None and owner and found.opaque == owner:
@@ -97,8 +101,7 @@ def hold_critical(
     """
     if not opaque:
         raise InvalidRequest("a critical hold needs an opaque token", hold=name)
-    if name.startswith(LABEL):
-        raise InvalidRequest("the name of a label", hold=name, cure="strata tag")
+    check_hold_name(name)
     found = find_hold(state, name)
     if found is not None and found.expires_ms is not None:
         raise InvalidRequest("this name belongs to a leased hold", hold=name)
@@ -167,6 +170,14 @@ def find_hold(state: State, name: str) -> Hold | None:
 def _with(state: State, new: Hold) -> tuple[Hold, ...]:
     others = (h for h in state.holds if h.name != new.name)
     return tuple(sorted((*others, new), key=lambda h: h.name))
+
+
+def check_hold_name(name: str) -> None:
+    """Refuse names of holds that mean more than a hold. Raises: InvalidRequest."""
+    for prefix, command in _COMMANDS.items():
+        if name.startswith(prefix):
+            word = prefix.removesuffix("-")
+            raise InvalidRequest(f"a hold of this name is a {word}", hold=name, cure=command)
 
 
 def _check_since(state: State, since: int) -> None:

@@ -17,9 +17,8 @@ from strata.model.spec import ShardSpec
 from strata.model.sums import wrapped
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
-from strata.state.consumers import CONSUMERS
 from strata.state.generations import check_writer
-from strata.state.holds import live_holds
+from strata.state.holds import CONSUMERS, live_holds
 from strata.state.rollout import begun
 from strata.state.source import check_source
 from strata.state.spine import Applied, MergeResult, NotApplied

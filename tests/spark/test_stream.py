@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from strata.model.settings import CompactSettings, Settings
 from strata.read.changes import plan_changes
 from strata.spark import where_option
 from strata.spark.front.option import question
-from tests.support.shards import NAME, Events, append, build, counted, event, let_skip
+from strata.state.tombstone import drop
+from tests.support.shards import NAME, Events, append, build, counted, event, let_skip, spec
 
 pytestmark = pytest.mark.spark
 
@@ -90,6 +93,21 @@ def test_a_stream_that_compaction_has_overtaken_fails_and_says_so(
         drain(spark, config, tmp_path / "late", start="1500")
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_stream_does_not_go_on_in_another_life_of_its_shard(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path, ahead: bool
+) -> None:
+    """What the new life wrote before the offset of the checkpoint was left out."""
+    drain(spark, config, tmp_path / "stream")
+    machine = Machine(events.stores)
+    machine.apply(NAME, partial(drop, by="ann", reason="due", force=True))
+    machine.create(spec(), revive=True)
+    machine.append(NAME, token="again", lower=0, upper=9000 if ahead else 10)
+
+    with pytest.raises(StreamingQueryException, match="restored or created again"):
+        drain(spark, config, tmp_path / "stream")
+
+
 def test_a_stream_refuses_what_only_a_read_has(
     spark: SparkSession, config: str, tmp_path: Path
 ) -> None:
@@ -143,3 +161,18 @@ def test_a_filter_of_another_session_chooses_no_parts(
     assert expected != accepted(spark, events, where)
 
     assert drain(other, config, tmp_path / "other", where, where=option) == expected
+
+
+def test_a_batch_may_have_an_earlier_clock_than_the_option(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    """A restart repeats a batch under the clock of its first try, but the option is made anew."""
+    let_skip(events.stores)
+    where = "at > now() - interval 50 years"
+    asked = question(where_option(spark, NAME, where, config=config))
+    later = asked.filter.now_low + 100 * 366 * 86_400_000_000
+    option = replace(asked, filter=replace(asked.filter, now_low=later, now_high=later)).text()
+    expected = accepted(spark, events, where)
+    assert expected
+
+    assert drain(spark, config, tmp_path / "stream", where, where=option) == expected

@@ -107,3 +107,10 @@ def test_a_consumer_ends_in_a_table(world: World) -> None:
     assert (said["updates"], said["into"]) == (4, f"{address} changes")
     assert world.said(*words, "--table", "changes")["updates"] == 0
     assert "not a place" in world.refused("deliver", "shard", "c", "--into", "ftp://x/y")
+
+
+def test_two_consumers_do_not_share_a_folder(world: World, tmp_path: Path) -> None:
+    into = ("--into", str(tmp_path / "out"))
+    world.said("deliver", "shard", "c", *into)
+    assert "another consumer" in world.refused("deliver", "shard", "e", *into)
+    assert [one["consumer"] for one in world.said("consumers")["consumers"]] == ["c"]

@@ -105,3 +105,15 @@ def test_one_owner_takes_on_all_shards_and_gives_back_wherever_it_is(
     assert cli.run("holds", "--release", "run 1", "--owner", "another")[0] == 4
     assert cli.json("holds", "--release", "run 1", "--owner", "o")["holds"] == []
     assert cli.json("holds", "--release", "run 1", "--owner", "o")["released"] == "run 1"
+
+
+def test_the_hold_that_readers_share_is_nobodys_to_take_or_release(
+    cli: Cli, machine: Machine
+) -> None:
+    """Its token is no secret, and readers of others rely on it."""
+    held_state(machine.stores, "events", ReadSettings())
+    [shared] = names(cli)
+    for words in (("--take", shared), ("--release", shared, "--reason", "tidy")):
+        code, _, err = cli.run("holds", "events", *words, "--owner", "readers-")
+        assert (code, "readers share" in err) == (2, True)
+    assert names(cli) == [shared]

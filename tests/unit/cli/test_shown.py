@@ -107,6 +107,17 @@ def test_rows_come_as_csv_and_json(cli: Cli) -> None:
     assert [json.loads(line)["id"] for line in out.splitlines()] == [0, 1]
 
 
+def test_null_and_the_empty_text_are_two_values_of_csv(cli: Cli) -> None:
+    """A source of CSV takes an empty field, and NA, for null where they are not quoted."""
+    kinds: list[str | None] = ["", None, "NA", 'NA,"', "\r"]
+    cli.ingest(0, *(json.dumps({"id": n, "kind": kind}) for n, kind in enumerate(kinds)))
+    _, out, _ = cli.run("read", "events", "--format", "csv", "--columns", "id,kind")
+    fields = [line.split(",", 1)[1].rsplit(",", 2)[0] for line in out.split("\n")[1:-1]]
+    assert fields == ['""', "", '"NA"', '"NA,"""', '"\r"']
+    found = [row[1] for row in csv.reader(io.StringIO(out, newline=""))][1:]
+    assert found == [kind or "" for kind in kinds]
+
+
 def test_rows_come_as_parquet_and_arrow_through_a_pipe(cli: Cli) -> None:
     fill(cli, 3)
     found = {}

@@ -72,7 +72,7 @@ def test_a_row_of_too_many_fields_that_is_no_text_is_not_lost(tmp_path: Path) ->
 
     assert report["rejected"] == 2
     assert values(w) == {1: (b"e",), 3: (None,)}
-    raws = [row["raw"] for row in rejected(w.stores, "s")[0].rows]
+    raws = [row["raw"] for row in next(rejected(w.stores, "s")).rows]
     assert raws == [b"4,\xe9", b"2,\xff,\xfe,3"]
 
 
@@ -148,7 +148,7 @@ def test_a_row_that_is_no_text_comes_in_as_a_file_of_it_would(tmp_path: Path, ho
         return w, ""
 
     late, _ = stored(tmp_path / "late", "int16")
-    assert len(rejected(late.stores, "s")[0].rows) == 2
+    assert len(next(rejected(late.stores, "s")).rows) == 2
     widen(late)
     assert retry(late) == (2, 2)
     direct, _ = stored(tmp_path / "direct", "int64")

@@ -85,7 +85,7 @@ def test_bad_rows_go_to_the_quarantine_and_bad_tables_are_refused(tmp_path: Path
     report = write(world, Rows(0, 10), table((1, "a"), (None, "b")))
 
     assert report.counts.rejected == 1
-    assert rejected(world.stores, "s")[0].rows[0]["raw"] == b'{"id":null,"name":"b"}'
+    assert next(rejected(world.stores, "s")).rows[0]["raw"] == b'{"id":null,"name":"b"}'
     with pytest.raises(InvalidRequest, match="lacks a declared column"):
         write(world, Rows(10, 20), table((1,), names="id"))
     with pytest.raises(InvalidRequest, match="no such envelope"):

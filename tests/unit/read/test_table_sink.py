@@ -1,7 +1,9 @@
 """Changes in a table of PostgreSQL: types, new columns, and what is refused with nothing stored."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 
 import psycopg
@@ -10,7 +12,7 @@ import pytest
 
 from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.model.time import MIN_TIME
-from strata.read.subscription import Delivery, Subscription, Wish
+from strata.read.subscription import Bookmark, Delivery, Subscription, Wish, following
 from strata.read.table_sink import PostgresTable
 from tests.laws.test_changes import fixed_history
 from tests.support.postgres import fresh_database
@@ -27,13 +29,24 @@ def rows(address: str, text: str) -> list[tuple[Any, ...]]:
         return connection.execute(text).fetchall()  # type: ignore[arg-type]
 
 
+def run(address: str, text: str) -> None:
+    with psycopg.connect(address) as connection:
+        connection.execute(text)  # type: ignore[arg-type]
+
+
 def delivery(columns: dict[str, pa.Array], lower: int = MIN_TIME, upper: int = 10) -> Delivery:
     """Return one that belongs to no shard."""
     size = len(next(iter(columns.values())))
     every = {**columns, "t": pa.array([5] * size, pa.int64()), "d": pa.array([1] * size)}
     batch = pa.record_batch(every)
     nobody: Any = None
-    return Delivery(lower, upper, batch.schema, iter([batch]), nobody)
+    mark = Bookmark(upper, "shard", "c").to_text()
+    return Delivery(lower, upper, batch.schema, iter([batch]), mark, lower == MIN_TIME, nobody)
+
+
+def position(sink: PostgresTable) -> int | None:
+    there = sink.bookmark()
+    return None if there is None else Bookmark.of(there).position
 
 
 def test_values_arrive_as_they_are(address: str) -> None:
@@ -52,9 +65,9 @@ def test_values_arrive_as_they_are(address: str) -> None:
         'odd "name"': pa.array([{"k": [1, None], "u": "ü"}, None]),
     }
     sink = PostgresTable(address, "typed")
-    assert sink.position() is None
+    assert position(sink) is None
     assert sink.take(delivery(columns)) == 2
-    assert sink.position() == 10
+    assert position(sink) == 10
 
     first, nulls = rows(address, "SELECT * FROM typed ORDER BY small")
     assert first[:2] == (-128, 2**64 - 1)
@@ -84,7 +97,7 @@ def test_what_the_table_cannot_hold_is_refused_and_nothing_is_stored(address: st
     sink.take(delivery({"s": pa.array(["good"])}))
     with pytest.raises(InvalidRequest, match="nothing of them is stored"):
         sink.take(delivery({"s": pa.array(["fine", "nul\x00"])}, 10, 20))
-    assert sink.position() == 10
+    assert position(sink) == 10
     assert rows(address, "SELECT s FROM refused") == [("good",)]
     assert sink.take(delivery({"s": pa.array(["fine"])}, 10, 20)) == 1
 
@@ -111,5 +124,92 @@ def test_a_shard_ends_in_a_table(address: str) -> None:
 
 def test_a_database_that_is_away_is_said_without_its_password() -> None:
     with pytest.raises(Unavailable, match="does not answer") as caught:
-        PostgresTable("postgresql://u:secret@127.0.0.1:1/x", "t").position()
+        PostgresTable("postgresql://u:secret@127.0.0.1:1/x", "t").bookmark()
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["p%zz", "sec ret", "se@cret"])
+def test_an_address_that_the_driver_does_not_understand_is_said_without_its_password(
+    password: str,
+) -> None:
+    with pytest.raises(InvalidRequest, match="no address") as caught:
+        PostgresTable(f"postgresql://u:{password}@127.0.0.1:1/x", "t").bookmark()
+    assert not any(part in str(caught.value) for part in ("zz", "sec ret", "cret"))
+
+
+def test_a_table_has_one_bookmark_by_whatever_name_it_is_called(address: str) -> None:
+    PostgresTable(address, "named").take(delivery({"id": pa.array([1])}))
+    for name in ("named", "public.named"):
+        assert position(PostgresTable(address, name)) == 10
+        with pytest.raises(Fenced):
+            PostgresTable(address, name).take(delivery({"id": pa.array([1])}))
+    elsewhere = f"{address}?options=-csearch_path%3Dother,public"
+    run(address, "CREATE SCHEMA other")
+    assert position(PostgresTable(elsewhere, "public.named")) == 10
+    assert position(PostgresTable(elsewhere, "named")) is None
+
+
+def test_many_programs_begin_at_one_time_in_one_schema(address: str) -> None:
+    """Two of them make the table for bookmarks: PostgreSQL refused one, for good as it seemed."""
+    run(address, "CREATE SCHEMA crowd")
+    began = Barrier(8)
+
+    def begin(number: int) -> str | None:
+        began.wait(timeout=30)
+        return PostgresTable(address, f"crowd.t{number}").bookmark()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(begin, range(8))) == [None] * 8
+
+
+def test_names_are_taken_as_they_are(address: str) -> None:
+    run(address, 'CREATE SCHEMA "a%s"')
+    sink = PostgresTable(address, 'a%s.x"; DROP TABLE "y')
+    sink.take(delivery({'%s "z"; --': pa.array([1])}))
+    assert position(sink) == 10
+    assert rows(address, 'SELECT "%s ""z""; --" FROM "a%s"."x""; DROP TABLE ""y"') == [(1,)]
+
+
+def test_names_that_postgresql_would_cut_are_refused(address: str) -> None:
+    """Two tables, or columns, of the same first 63 bytes would be one."""
+    for table in ("n" * 64, "", "public.", "strata_positions"):
+        with pytest.raises(InvalidRequest):
+            PostgresTable(address, table)
+    with pytest.raises(InvalidRequest, match="63 bytes"):
+        PostgresTable(address, "fine").take(delivery({"ü" * 32: pa.array([1])}))
+
+
+def test_what_json_cannot_hold_is_text_inside_of_it(address: str) -> None:
+    """One NaN in a column of type numeric stopped a consumer for good."""
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    inside = {"x": float("nan"), "y": [float("-inf"), 1.5], "b": b"\x00\xff", "at": at}
+    PostgresTable(address, "nested").take(delivery({"r": pa.array([inside])}))
+    assert rows(address, "SELECT r FROM nested") == [
+        ({"x": "nan", "y": ["-inf", 1.5], "b": "00ff", "at": "2026-01-02T00:00:00Z"},)
+    ]
+
+
+def test_a_table_that_is_gone_is_not_begun_in_the_middle(address: str) -> None:
+    sink = PostgresTable(address, "gone")
+    sink.take(delivery({"id": pa.array([1])}))
+    run(address, "DROP TABLE gone")
+    with pytest.raises(InvalidRequest, match="is gone"):
+        sink.bookmark()
+    with pytest.raises(InvalidRequest, match="is gone"):
+        sink.take(delivery({"id": pa.array([1])}, 10, 20))
+
+
+def test_a_table_takes_the_changes_of_one_consumer_only(address: str) -> None:
+    """The changes before the position of the other were left out, without a word."""
+    relation, batches = fixed_history()
+    one, two = memory_stores(), memory_stores()
+    for stores in (one, two):
+        create(stores, relation)
+        for lower, upper, runs in batches:
+            append(stores, "shard", lower, upper, runs)
+    sink = PostgresTable(address, "of_one")
+    assert following(one, "shard", "c", sink, Wish()).into(sink) == (1, 4)
+    with pytest.raises(InvalidRequest, match="another consumer"):
+        following(two, "shard", "other", sink, Wish())
+    with pytest.raises(InvalidRequest, match="another consumer"):
+        Subscription(two, "shard", "other", Wish()).into(sink)

@@ -8,8 +8,8 @@ import pytest
 from strata.errors import Fenced, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
-from strata.state.consumers import CONSUMERS, Consumer, attach, consumers_of, detach, move_on
-from strata.state.holds import readable_from
+from strata.state.consumers import Consumer, attach, consumers_of, detach, move_on
+from strata.state.holds import CONSUMERS, readable_from
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from tests.laws.test_changes import fixed_history

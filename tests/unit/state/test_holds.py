@@ -157,3 +157,12 @@ def test_anybody_drops_a_hold_that_has_expired_and_nobody_one_that_lives(state: 
     state, _ = hold_critical(after, 2000, name="c", since=20, expected="", opaque="o")
     with pytest.raises(InvalidRequest, match="alive"):
         drop_expired(state, 10**15, name="c")
+
+
+@pytest.mark.parametrize("name", ["label-release-1", "consumer-billing"])
+def test_a_hold_does_not_take_the_name_of_a_label_or_a_consumer(state: State, name: str) -> None:
+    """Its token is no position: one such hold made all lists of consumers fail."""
+    with pytest.raises(InvalidRequest, match="a hold of this name is a"):
+        hold(state, 1000, name=name, since=20, lease_ms=100, owner="me")
+    with pytest.raises(InvalidRequest, match="a hold of this name is a"):
+        hold_critical(state, 1000, name=name, since=20, expected="", opaque="me")

@@ -1,0 +1,183 @@
+"""A sink is one consumer's, of one life of a shard; what it has lost or never had is said."""
+
+import resource
+from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
+
+import pyarrow.parquet as pq
+import pytest
+
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.machine.ledger import commit_at
+from strata.machine.machine import Machine
+from strata.model.settings import ReadSettings
+from strata.read.folder_sink import ParquetFolder
+from strata.read.subscription import Bookmark, Subscription, Wish, following
+from strata.state.consumers import consumers_of
+from strata.state.state import Commit
+from strata.state.tombstone import drop
+from strata.store.open import Stores
+from tests.laws.test_changes import fixed_history
+from tests.support.stored import append, create, memory_stores, spec_of
+
+
+def written(stores: Stores) -> Stores:
+    """Write 4 updates of the times 0 to 19."""
+    _, batches = fixed_history()
+    for lower, upper, runs in batches:
+        append(stores, "shard", lower, upper, runs)
+    return stores
+
+
+@pytest.fixture
+def stores() -> Stores:
+    stores = memory_stores()
+    create(stores, fixed_history()[0])
+    return written(stores)
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> ParquetFolder:
+    return ParquetFolder(tmp_path / "all")
+
+
+def deliver(stores: Stores, sink: ParquetFolder, consumer: str = "c") -> tuple[int, int]:
+    return following(stores, "shard", consumer, sink, Wish()).into(sink)
+
+
+def test_a_folder_takes_the_changes_of_one_consumer_only(
+    stores: Stores, sink: ParquetFolder
+) -> None:
+    """A second one began where the first was, and lacked all changes before, without a word."""
+    assert deliver(stores, sink) == (1, 4)
+    with pytest.raises(InvalidRequest, match="another consumer"):
+        deliver(stores, sink, "second")
+    other = memory_stores()
+    create(other, fixed_history()[0], name="other")
+    with pytest.raises(InvalidRequest, match="another consumer"):
+        following(other, "other", "c", sink, Wish())
+    assert deliver(stores, sink) == (0, 0)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_does_not_go_on_in_another_life_of_its_shard(
+    stores: Stores, sink: ParquetFolder, again: bool
+) -> None:
+    """After a restore, changes before the folder's position may be others."""
+    deliver(stores, sink)
+    relation = fixed_history()[0]
+    machine = Machine(stores)
+    machine.apply("shard", partial(drop, by="ann", reason="due", force=True))
+    machine.create(spec_of(relation), revive=True)
+    if again:
+        written(stores)
+    with pytest.raises(InvalidRequest, match="restored or created again"):
+        deliver(stores, sink)
+
+
+def test_a_folder_that_was_emptied_during_a_session_is_noticed(
+    stores: Stores, sink: ParquetFolder
+) -> None:
+    session = following(stores, "shard", "c", sink, Wish(step_ms=5))
+    pending = session.pending()
+    first = next(pending)
+    sink.take(first)
+    first.done()
+    for file in sink.folder.iterdir():
+        file.unlink()
+    with pytest.raises(Fenced, match="lost changes"):
+        sink.take(next(pending))
+
+
+def test_a_file_whose_bookmark_was_not_written_counts(stores: Stores, sink: ParquetFolder) -> None:
+    deliver(stores, sink)
+    text = sink.bookmark()
+    (sink.folder / "bookmark").unlink()
+    assert sink.bookmark() == text
+    assert Bookmark.of(text or "").position == 20
+    [file] = sink.folder.glob("*.parquet")
+    pq.write_table(pq.read_table(file).replace_schema_metadata(), file)
+    with pytest.raises(Corrupt, match="not one of a delivery"):
+        sink.bookmark()
+
+
+def test_what_a_killed_program_has_begun_goes_and_nothing_else(
+    stores: Stores, sink: ParquetFolder
+) -> None:
+    (sink.folder / "changes.0.5.parquet.part").write_bytes(b"half")
+    (sink.folder / "film.mkv.part").write_bytes(b"of somebody else")
+    deliver(stores, sink)
+    assert [file.name for file in sink.folder.glob("*.part")] == ["film.mkv.part"]
+
+
+def test_a_full_disk_is_worth_another_try(stores: Stores, sink: ParquetFolder) -> None:
+    """A limit of the process on the size of files stands in for the disk."""
+    (sink.folder / ".lock").touch()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="this folder fails"):
+            deliver(stores, sink)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [file.name for file in sink.folder.iterdir()] == [".lock"]
+    assert deliver(stores, sink) == (1, 4)
+
+
+@pytest.mark.parametrize("name", [".lock", "bookmark"])
+def test_a_folder_that_cannot_be_used_is_named(
+    stores: Stores, sink: ParquetFolder, name: str
+) -> None:
+    (sink.folder / name).mkdir()
+    with pytest.raises(InvalidRequest, match="cannot use this folder"):
+        deliver(stores, sink)
+    assert Subscription(stores, "shard", "c", Wish()).position < 0
+
+
+def test_a_delivery_that_lasts_has_a_hold_that_is_no_consumer(stores: Stores) -> None:
+    """It was named as consumers are, and all lists of them failed from then on."""
+    soon = ReadSettings(hold_ms=150)
+    session = Subscription(stores, "shard", "c", Wish(), settings=soon)
+    machine = Machine(stores)
+    deadline = monotonic() + 10
+    for delivery in session.pending():
+        next(delivery.rows)
+        while not own_holds(machine) and monotonic() < deadline:
+            sleep(0.02)
+        assert own_holds(machine)
+        assert [one.name for one in consumers_of(machine.load("shard"))] == ["c"]
+        delivery.done()
+
+
+def own_holds(machine: Machine) -> list[str]:
+    """Return the holds that are neither of a consumer's position nor shared."""
+    names = (found.name for found in machine.load("shard").holds)
+    return [name for name in names if name != "consumer-c" and not name.startswith("readers-")]
+
+
+@pytest.mark.parametrize("text", ["12", "{}", "[]", '{"x": 1}', "\x00"])
+def test_a_bookmark_of_another_program_is_damage(text: str) -> None:
+    with pytest.raises(Corrupt, match="no bookmark"):
+        Bookmark.of(text)
+
+
+def test_the_commit_of_a_time_is_found_at_any_age() -> None:
+    """Also in leaves and nodes of the ledger: the slow twin looks at all commits."""
+    stores = memory_stores()
+    create(stores, fixed_history()[0])
+    machine = Machine(stores)
+    for number in range(300):
+        machine.append("shard", token=str(number), lower=2 * number, upper=2 * number + 2)
+    state = machine.load("shard")
+    assert state.ledger
+
+    def found(time: int) -> Commit | None:
+        return commit_at(stores.blob, state, time)
+
+    for time in (0, 1, 63, 64, 255, 256, 417, 598, 599):
+        commit = found(time)
+        assert commit is not None
+        assert commit.token == str(time // 2)
+    assert found(600) is None
+    assert found(-1) is None

@@ -40,6 +40,13 @@ _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_date, "date"),
     (pa.types.is_time, "time"),
 )
+# Of PostgreSQL's own number of a type: the types that hold all its values, and more.
+_WIDER: Final = {
+    21: ("integer", "bigint", "numeric(20)"),  # smallint
+    23: ("bigint", "numeric(20)"),  # integer
+    20: ("numeric(20)",),  # bigint
+    700: ("double precision",),  # real
+}
 
 
 class PostgresTable:
@@ -125,14 +132,18 @@ class PostgresTable:
             _run(connection, f"CREATE TABLE IF NOT EXISTS {marks} ({columns})")
 
     def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
-        """Make the table, or give it the columns that it lacks."""
+        """Make the table, or give it the columns that it lacks, and wider ones where they grew."""
         columns = {_short(field.name): _type(field.type) for field in schema}
         listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         _run(connection, f"CREATE TABLE IF NOT EXISTS {self._target} ({listed})")
         there = _run(connection, f"SELECT * FROM {self._target} LIMIT 0").description or ()
-        for name in columns.keys() - {column.name for column in there}:
-            added = f"{_quoted(name)} {columns[name]}"
-            _run(connection, f"ALTER TABLE {self._target} ADD COLUMN {added}")
+        oids = {column.name: column.type_code for column in there}
+        for name, kind in columns.items():
+            change = f"ALTER TABLE {self._target} "
+            if name not in oids:
+                _run(connection, f"{change}ADD COLUMN {_quoted(name)} {kind}")
+            elif kind in _WIDER.get(oids[name], ()):
+                _run(connection, f"{change}ALTER COLUMN {_quoted(name)} TYPE {kind}")
 
     def _copy(self, connection: "_Connection", delivery: Delivery) -> int:
         names = ", ".join(_quoted(name) for name in delivery.schema.names)

@@ -92,6 +92,28 @@ def test_a_new_column_joins_the_table(address: str) -> None:
     assert rows(address, "SELECT id, note FROM grown ORDER BY id") == [(1, None), (2, "x")]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        (pa.int16(), pa.int32(), 2**31 - 1),
+        (pa.int32(), pa.int64(), -(2**63)),
+        (pa.uint32(), pa.uint64(), 2**64 - 1),
+        (pa.float32(), pa.float64(), 1.0000000001),
+    ],
+    ids=str,
+)
+def test_a_column_that_was_widened_is_widened_in_the_table(
+    address: str, before: pa.DataType, after: pa.DataType, value: Any
+) -> None:
+    """A float64 was rounded to the column that was there, and large numbers stopped a consumer."""
+    name = f"wide_{before}"
+    sink = PostgresTable(address, name)
+    sink.take(delivery({"n": pa.array([1], before)}))
+    sink.take(delivery({"n": pa.array([value], after)}, 10, 20))
+    sink.take(delivery({"n": pa.array([None], before)}, 20, 30))
+    assert rows(address, f"SELECT n FROM {name} ORDER BY n") == [*sorted([(1,), (value,)]), (None,)]
+
+
 def test_what_the_table_cannot_hold_is_refused_and_nothing_is_stored(address: str) -> None:
     sink = PostgresTable(address, "refused")
     sink.take(delivery({"s": pa.array(["good"])}))

@@ -1,0 +1,222 @@
+"""Law: sums that runs keep from changes are those of the whole source, at every time.
+
+The twin groups all updates in plain Python. Runs are killed before and after each commit, and both
+shards are compacted between them.
+"""
+
+import random
+from collections import defaultdict
+from contextlib import suppress
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from strata.compact import compact_shard
+from strata.decide.plan import plan_read
+from strata.errors import InvalidRequest
+from strata.format.columns import updates_schema
+from strata.machine.machine import Machine
+from strata.maintain.sums import SumsWish, check_sums, maintain_sums
+from strata.maintain.sums_table import SumsTable, Tally
+from strata.model.schema import Column, Relation
+from strata.model.time import MIN_TIME
+from strata.model.types import parse_type
+from strata.read.scan import scan
+from strata.state.state import State
+from strata.state.transitions import advance_since
+from strata.store.open import Stores
+from tests.support.stored import append, create, memory_stores, settings
+
+TYPES = {"id": "int64", "a": "string", "b": "date", "n": "int64", "p": "numeric(9,2)"}
+RELATION = Relation(
+    0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(TYPES.items(), 1)), (1,), ()
+)
+WISH = SumsWish("shard", "sums", ("a", "b"), ("n", "p"))
+Update = tuple[tuple[Any, ...], int, int]
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+def kill_at(patch: pytest.MonkeyPatch, commit: int, *, before: bool) -> None:
+    """Let the process die before or after a commit; it makes none after that."""
+    whole, seen = Machine.apply, [0]
+
+    def apply(self: Machine, *given: Any, **options: Any) -> Any:
+        seen[0] += 1
+        if seen[0] > commit or (before and seen[0] == commit):
+            raise Killed
+        done = whole(self, *given, **options)
+        if seen[0] == commit:
+            raise Killed
+        return done
+
+    patch.setattr(Machine, "apply", apply)
+
+
+def take(stores: Stores, lower: int, upper: int, updates: list[Update]) -> None:
+    schema = updates_schema(RELATION)
+    columns = [pa.array([u[0][i] for u in updates], schema.field(i).type) for i in range(5)]
+    columns += [pa.array([u[i] for u in updates], pa.int64()) for i in (1, 2)]
+    append(stores, "shard", lower, upper, [pa.Table.from_arrays(columns, schema=schema)])
+
+
+def drawn(draw: random.Random, lower: int, upper: int, live: list[tuple[Any, ...]]) -> list[Update]:
+    """Draw additions, and retractions of what is there."""
+    found: list[Update] = []
+    for t in range(lower, upper):
+        for _ in range(draw.randint(0, 5)):
+            if live and draw.random() < 0.45:
+                found.append((live.pop(draw.randrange(len(live))), t, -1))
+                continue
+            row = (
+                draw.randrange(50),
+                draw.choice(["x", "y", None]),
+                draw.choice([0, 20000, 2**30, None]),  # the last day is beyond Python's
+                draw.choice([None, -(2**63), 2**63 - 1, 0, 7]),
+                draw.choice([None, Decimal("-0.01"), Decimal("1234567.89")]),
+            )
+            live.append(row)
+            found.append((row, t, 1))
+    return found
+
+
+def twin(updates: list[Update], as_of: int, where: Any) -> list[tuple[Any, ...]]:
+    rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for row, t, d in updates:
+        if t <= as_of and where(row):
+            if d > 0:
+                rows[row[1:3]].append(row)
+            else:
+                rows[row[1:3]].remove(row)
+    found = []
+    for group, some in rows.items():
+        if some:
+            numbers: list[Any] = []
+            for place in (3, 4):
+                known = [row[place] for row in some if row[place] is not None]
+                numbers += [sum(known) if known else None, len(known)]
+            found.append((*group, len(some), *numbers, 1))
+    return sorted(found, key=repr)
+
+
+def stored(stores: Stores, as_of: int) -> list[tuple[Any, ...]]:
+    state = Machine(stores).load("sums")
+    found = []
+    plan = plan_read(stores, state, as_of=as_of)
+    for batch in scan(stores, state, plan, consolidate=True):
+        days = batch.column(1).view(pa.int32())
+        columns = [c.to_pylist() for c in batch.set_column(1, "b", days).columns]
+        for *row, n_known, p_sum, p_known, _, d in zip(*columns, strict=True):
+            n_sum = row.pop()
+            whole = None if n_sum is None else int(n_sum)
+            found.append((*row, whole, n_known, p_sum, p_known, d))
+    return sorted(found, key=repr)
+
+
+def compact(stores: Stores, draw: random.Random) -> None:
+    names = [n for n in ("shard", "sums") if n in Machine(stores).names()]
+    for name in names:
+        state: State = Machine(stores).load(name)
+        if state.upper > MIN_TIME and draw.random() < 0.5:
+            Machine(stores).apply(name, partial(advance_since, since=state.upper - 2))
+            compact_shard(stores, name, settings(history_ms=None), full=draw.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kept_sums_are_those_of_the_source(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    stores = memory_stores()
+    create(stores, RELATION)
+    where, accepts = draw.choice([(None, lambda _: True), ("n = 7", lambda row: row[3] == 7)])
+    wish = SumsWish(WISH.source, WISH.target, WISH.by, WISH.sums, where)
+    updates: list[Update] = []
+    live: list[tuple[Any, ...]] = []
+    lower = 0
+    for _ in range(5):
+        upper = lower + draw.randint(1, 4)
+        some = drawn(draw, lower, upper, live)
+        take(stores, lower, upper, some)
+        updates += some
+        lower = upper
+        compact(stores, draw)
+        if draw.random() < 0.3:
+            continue
+        for _ in range(draw.randint(0, 3)):
+            with monkeypatch.context() as patch:
+                kill_at(patch, draw.randint(1, 9), before=draw.random() < 0.5)
+                with suppress(Killed):
+                    maintain_sums(stores, wish)
+        maintain_sums(stores, wish)
+        state = Machine(stores).load("sums")
+        assert state.upper == upper
+        for as_of in range(max(state.since, 0), upper):
+            assert stored(stores, as_of) == twin(updates, as_of, accepts), (seed, as_of)
+        assert check_sums(stores, wish).different == 0
+        assert maintain_sums(stores, wish).updates == 0
+
+
+def world() -> Stores:
+    stores = memory_stores()
+    create(stores, RELATION)
+    take(stores, 0, 10, [((1, "x", None, 5, None), 3, 1), ((2, "x", None, 6, None), 4, 1)])
+    maintain_sums(stores, WISH)
+    return stores
+
+
+def test_a_changed_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = world()
+    take(stores, 10, 20, [((3, "x", None, 7, None), 12, 1), ((4, "y", None, 7, None), 12, 1)])
+    whole = SumsTable.arrow
+
+    def falsely(self: SumsTable, updates: Any, relation: Any) -> Any:
+        (group, tally, t, d), *rest = updates
+        other = (group, Tally(tally.count, (tally.sums[0] + 1, 0), tally.known), t, d)
+        return whole(self, [*rest, other], relation)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SumsTable, "arrow", falsely)
+        maintain_sums(stores, WISH)
+    found = check_sums(stores, WISH)
+    assert found.different == 1
+    assert found.first is not None
+    assert found.first["group"] == {"a": "x", "b": None}
+    assert found.first["right"]["sum_n"] == 18
+
+
+def test_sums_of_something_else_are_refused() -> None:
+    stores = world()
+    for other in (
+        SumsWish("shard", "sums", ("a", "b"), ("n", "p"), "n = 5"),
+        SumsWish("shard", "sums", ("a",), ("n", "p")),
+        SumsWish("shard", "shard", ("a", "b"), ("n", "p")),
+    ):
+        with pytest.raises(InvalidRequest):
+            maintain_sums(stores, other)
+        with pytest.raises(InvalidRequest):
+            check_sums(stores, other)
+    assert check_sums(stores, WISH).different == 0
+
+
+def test_a_sum_that_exceeds_its_column_writes_nothing() -> None:
+    stores = memory_stores()
+    create(stores, Relation(0, (Column(1, "a", parse_type("int32")),), (1,), ()))
+    rows = pa.table(
+        [[2**31 - 1], [1], [2**40]], schema=updates_schema(Machine(stores).load("shard").relation)
+    )
+    append(stores, "shard", 0, 10, [rows])
+    with pytest.raises(InvalidRequest, match="exceeds"):
+        maintain_sums(stores, SumsWish("shard", "sums", ("a",), ("a",)))
+    assert Machine(stores).load("sums").upper == MIN_TIME
+
+
+def test_floats_have_no_exact_sum() -> None:
+    stores = memory_stores()
+    create(stores, Relation(0, (Column(1, "f", parse_type("float64")),), (1,), ()))
+    for by, sums in ((("f",), ()), ((), ("f",)), ((), ())):
+        with pytest.raises(InvalidRequest):
+            maintain_sums(stores, SumsWish("shard", "sums", by, sums))

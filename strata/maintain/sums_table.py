@@ -158,7 +158,7 @@ class SumsTable:
         arrays = [
             _grouped([u[0][i] for u in updates], schema.field(i).type) for i in range(len(self.by))
         ]
-        numbers = [[u[1].count for u in updates]]
+        numbers: list[list[int | None]] = [[u[1].count for u in updates]]
         for i in range(len(self.added)):
             pairs = [(u[1].sums[i], u[1].known[i]) for u in updates]
             numbers.append([s if s or known else None for s, known in pairs])

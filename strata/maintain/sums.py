@@ -9,8 +9,8 @@ addition added. Numbers are exact, so floats have no place here.
 
 The target's upper is the position in the source, and moves in the commit that brings the rows: a
 run that was killed is repeated, and nothing counts twice. A consumer of the source keeps the
-history that the next run needs. The token of a commit says of which sums it is; a target whose
-last commit is of others is refused.
+history that the next run needs. The token of a commit names the sums; a target whose last commit is
+of others is refused, and so is a source that does not know the consumer: it was made anew.
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,17 @@ from strata.machine.ledger import commits_after
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.machine.writer_lease import Lease
-from strata.maintain.sums_table import Group, SumsTable, Tally
+from strata.maintain.sums_table import Group, GroupSums, SumsTable
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
 from strata.parts.write import write_batch, write_parts
 from strata.plain.parse import plain_filter
+from strata.plain.rows import filter_columns
 from strata.read.changes import changes, planned_stretch
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.read.subscription import Subscription, Wish
+from strata.state.consumers import consumers_of
 from strata.state.state import State
 from strata.state.transitions import Appended, append
 from strata.store.keys import part_prefix
@@ -100,11 +102,14 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
     time.
     """
     machine = Machine(stores)
+    if wish.target == wish.source:
+        raise InvalidRequest("a shard cannot hold its own sums", shard=wish.source, cure="--into")
     table = SumsTable.of(machine.load(wish.source), wish.by, wish.sums)
     if wish.target not in machine.names():
         machine.create(table.declaration(wish.target))
-    known = machine.load(wish.target)
-    _check_target(stores, known, _token(wish, table, machine.load(wish.source)), table)
+    known, source = machine.load(wish.target), machine.load(wish.source)
+    _check_target(stores, known, _token(wish, table, source), table)
+    _check_source(source, known)
     start = None if known.upper == MIN_TIME else known.upper
     session = Subscription(
         stores, wish.source, CONSUMER + wish.target, Wish(), start=start, settings=settings
@@ -125,7 +130,7 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
 def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsCheck:
     """Compare the target with sums of the whole source at the target's last time.
 
-    Raises: as `maintain_sums`. Cost: reads all of both, whatever statistics say.
+    Raises: as `maintain_sums`. Cost: reads all of both; nothing is skipped.
     """
     with (
         reading(stores, wish.source, settings, "sums-check") as source,
@@ -139,7 +144,7 @@ def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS
         filter = _filter(source, wish)
         plan = plan_read(stores, source, as_of=as_of, pushdown="off")
         rows = filtered_scan(stores, source, plan, filter=filter, columns=table.columns)
-        right: dict[Group, Tally] = {}
+        right: dict[Group, GroupSums] = {}
         for group, _, tally in table.changes(rows):
             right[group] = right.get(group, table.nothing).plus(tally)
         plan = plan_read(stores, target, as_of=as_of, pushdown="off")
@@ -150,10 +155,10 @@ def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS
 def _compared(
     table: SumsTable,
     as_of: int,
-    right: dict[Group, Tally],
-    stored: Iterator[tuple[Group, Tally, int]],
+    right: dict[Group, GroupSums],
+    stored: Iterator[tuple[Group, GroupSums, int]],
 ) -> SumsCheck:
-    held: dict[Group, Tally] = {}
+    held: dict[Group, GroupSums] = {}
     twice: set[Group] = set()
     for group, tally, count in stored:
         if count != 1 or group in held:
@@ -173,7 +178,9 @@ def _filter(source: State, wish: SumsWish) -> Filter | None:
 
 def _token(wish: SumsWish, table: SumsTable, source: State) -> str:
     """Return the begin of the tokens of these sums."""
-    said = repr((wish.by, wish.sums, wish.where, table.ids, source.generation_ms))
+    filter = _filter(source, wish)
+    chosen = [] if filter is None else sorted({c.id for c in filter_columns(filter.expr)})
+    said = repr((wish.by, wish.sums, wish.where, table.ids, chosen))
     return f"{PREFIX}{wish.source}:{blake2b(said.encode(), digest_size=8).hexdigest()}:"
 
 
@@ -197,6 +204,19 @@ def _check_target(stores: Stores, target: State, begin: str, table: SumsTable) -
             shard=target.name,
             last_token=None if last is None else last.token,
             cure="the same --by, --sum and --where as before, or a new shard",
+        )
+
+
+def _check_source(source: State, target: State) -> None:
+    """Refuse a source that is not the one whose changes the target has, by its consumers."""
+    name = CONSUMER + target.name
+    if target.upper > MIN_TIME and all(c.name != name for c in consumers_of(source)):
+        raise InvalidRequest(
+            "the source does not know these sums: it was made anew or restored, or the consumer"
+            " was removed",
+            shard=source.name,
+            consumer=name,
+            cure="sums in a new shard",
         )
 
 
@@ -228,7 +248,7 @@ class _Work:
         self._append(self.table.arrow(updates, self.target.relation), lower, upper, writer)
         return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
 
-    def _changed(self, lower: int, upper: int) -> tuple[dict[tuple[int, Group], Tally], int]:
+    def _changed(self, lower: int, upper: int) -> tuple[dict[tuple[int, Group], GroupSums], int]:
         """Return what each group gains at each time, and how many updates say so."""
         filter = _filter(self.source, self.wish)
         stretch, _ = planned_stretch(self.stores, self.source, lower, upper, filter)
@@ -240,7 +260,7 @@ class _Work:
             columns=self.table.columns,
             settings=self.settings,
         )
-        found: dict[tuple[int, Group], Tally] = {}
+        found: dict[tuple[int, Group], GroupSums] = {}
         number = 0
         for group, t, tally in self.table.changes(rows):
             # What compaction may have moved counts from since on.
@@ -249,7 +269,7 @@ class _Work:
             number += 1
         return found, number
 
-    def _held(self, groups: set[Group]) -> dict[Group, Tally]:
+    def _held(self, groups: set[Group]) -> dict[Group, GroupSums]:
         """Return the numbers that the target has of some groups."""
         filter = self.table.few(self.target.relation, groups)
         plan = plan_read(self.stores, self.target, as_of=self.target.upper - 1, filter=filter)
@@ -257,8 +277,8 @@ class _Work:
         return {group: tally for group, tally, _ in self.table.held(rows) if group in groups}
 
     def _updates(
-        self, found: dict[tuple[int, Group], Tally], held: dict[Group, Tally]
-    ) -> Iterator[tuple[Group, Tally, int, int]]:
+        self, found: dict[tuple[int, Group], GroupSums], held: dict[Group, GroupSums]
+    ) -> Iterator[tuple[Group, GroupSums, int, int]]:
         """Yield the target's updates: group, numbers, time and diff."""
         nothing = self.table.nothing
         for t, group in sorted(found, key=lambda at: at[0]):

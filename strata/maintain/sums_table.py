@@ -30,26 +30,22 @@ DIGITS: Final = 38
 EXACT: Final = Context(prec=2 * DIGITS)
 SMALL: Final = frozenset({Kind.INT16, Kind.INT32, Kind.UINT8, Kind.UINT16, Kind.UINT32})
 WIDE: Final = frozenset({Kind.INT64, Kind.UINT64})
-GROUPS: Final = frozenset(
-    {
-        Kind.BOOL, Kind.INT16, Kind.INT32, Kind.INT64, Kind.DATE, Kind.TIMESTAMP,
-        Kind.TIMESTAMPTZ, Kind.STRING, Kind.VARCHAR, Kind.BYTES,
-    }
-)  # fmt: skip
+_SCALARS: Final = "bool int16 int32 int64 date timestamp timestamptz string varchar bytes"
+GROUPS: Final = frozenset(map(Kind, _SCALARS.split()))
 Group: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class GroupSums:
     """The numbers of a group: a count, and of each summed column the sum and how many values."""
 
     count: int
     sums: tuple[int, ...]  # in units of the last digit
     known: tuple[int, ...]
 
-    def plus(self, other: "Tally") -> "Tally":
+    def plus(self, other: "GroupSums") -> "GroupSums":
         """Return both together."""
-        return Tally(
+        return GroupSums(
             self.count + other.count,
             tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
             tuple(a + b for a, b in zip(self.known, other.known, strict=True)),
@@ -102,10 +98,10 @@ class SumsTable:
         return tuple(c.id for c in (*self.by, *self.added))
 
     @cached_property
-    def nothing(self) -> Tally:
+    def nothing(self) -> GroupSums:
         """Return the numbers of a group without rows."""
         zeros = (0,) * len(self.added)
-        return Tally(0, zeros, zeros)
+        return GroupSums(0, zeros, zeros)
 
     @cached_property
     def _declared(self) -> list[tuple[str, ColumnType]]:
@@ -121,7 +117,7 @@ class SumsTable:
         key = tuple(c.name for c in self.by)
         return ShardSpec(name, columns, key, source=SourceSpec(envelope="diff", diff_column="d_"))
 
-    def changes(self, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[Group, int, Tally]]:
+    def changes(self, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[Group, int, GroupSums]]:
         """Yield the group, the time and the numbers of each update of the source."""
         for batch in rows:
             groups = self._groups(batch)
@@ -133,9 +129,9 @@ class SumsTable:
             times, diffs = batch.column(T).to_pylist(), batch.column(D).to_pylist()
             for group, some, t, d in zip(groups, values, times, diffs, strict=True):
                 sums = tuple(0 if v is None else v * d for v in some)
-                yield group, t, Tally(d, sums, tuple(0 if v is None else d for v in some))
+                yield group, t, GroupSums(d, sums, tuple(0 if v is None else d for v in some))
 
-    def held(self, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[Group, Tally, int]]:
+    def held(self, rows: Iterable[pa.RecordBatch]) -> Iterator[tuple[Group, GroupSums, int]]:
         """Yield the group, the numbers and the diff of each row of the target."""
         for batch in rows:
             names = batch.schema.names
@@ -148,10 +144,10 @@ class SumsTable:
                 self._groups(batch), zip(*columns, strict=True), diffs, strict=True
             ):
                 numbers = [value or 0 for value in row]
-                yield group, Tally(numbers[0], tuple(numbers[1::2]), tuple(numbers[2::2])), d
+                yield group, GroupSums(numbers[0], tuple(numbers[1::2]), tuple(numbers[2::2])), d
 
     def arrow(
-        self, updates: Sequence[tuple[Group, Tally, int, int]], relation: Relation
+        self, updates: Sequence[tuple[Group, GroupSums, int, int]], relation: Relation
     ) -> pa.Table:
         """Return updates of the target. Raises: InvalidRequest for a number that does not fit."""
         schema = updates_schema(relation)
@@ -176,13 +172,15 @@ class SumsTable:
         listed = _grouped(list(values), view_type(self.by[0].type))
         return weaker(target, among(self.by[0].name, listed))
 
-    def shown(self, group: Group, held: Tally | None, right: Tally | None) -> dict[str, Any]:
+    def shown(
+        self, group: Group, held: GroupSums | None, right: GroupSums | None
+    ) -> dict[str, Any]:
         """Return a group that differs, as people read it."""
         keys = [_grouped([v], view_type(c.type))[0] for v, c in zip(group, self.by, strict=True)]
         key = {c.name: k.as_py() for c, k in zip(self.by, keys, strict=True)}
         return {"group": key, "held": self._named(held), "right": self._named(right)}
 
-    def _named(self, tally: Tally | None) -> dict[str, Any] | None:
+    def _named(self, tally: GroupSums | None) -> dict[str, Any] | None:
         if tally is None or tally == self.nothing:
             return None
         found: dict[str, Any] = {COUNT: tally.count}

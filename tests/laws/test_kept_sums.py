@@ -20,12 +20,15 @@ from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.machine.machine import Machine
 from strata.maintain.sums import SumsWish, check_sums, maintain_sums
-from strata.maintain.sums_table import SumsTable, Tally
+from strata.maintain.sums_table import GroupSums, SumsTable
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.read.scan import scan
+from strata.state.generations import begin_sweep
+from strata.state.schema import AddColumn, Change, DropColumn, evolve
 from strata.state.state import State
+from strata.state.tombstone import drop
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from tests.support.stored import append, create, memory_stores, settings
@@ -124,6 +127,7 @@ def compact(stores: Stores, draw: random.Random) -> None:
         state: State = Machine(stores).load(name)
         if state.upper > MIN_TIME and draw.random() < 0.5:
             Machine(stores).apply(name, partial(advance_since, since=state.upper - 2))
+            Machine(stores).apply(name, partial(begin_sweep, grace_ms=0))
             compact_shard(stores, name, settings(history_ms=None), full=draw.random() < 0.5)
 
 
@@ -175,7 +179,7 @@ def test_a_changed_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def falsely(self: SumsTable, updates: Any, relation: Any) -> Any:
         (group, tally, t, d), *rest = updates
-        other = (group, Tally(tally.count, (tally.sums[0] + 1, 0), tally.known), t, d)
+        other = (group, GroupSums(tally.count, (tally.sums[0] + 1, 0), tally.known), t, d)
         return whole(self, [*rest, other], relation)
 
     with monkeypatch.context() as patch:
@@ -200,6 +204,30 @@ def test_sums_of_something_else_are_refused() -> None:
         with pytest.raises(InvalidRequest):
             check_sums(stores, other)
     assert check_sums(stores, WISH).different == 0
+
+
+def test_a_source_that_was_made_anew_is_refused() -> None:
+    stores = world()
+    machine = Machine(stores)
+    spec = machine.load("shard").spec
+    machine.apply("shard", partial(drop, by="ann", reason="new", force=True))
+    machine.create(spec, revive=True)
+    take(stores, 0, 20, [((1, "x", None, 5, None), 12, 1)])
+    with pytest.raises(InvalidRequest, match="does not know"):
+        maintain_sums(stores, WISH)
+
+
+def test_a_filter_on_a_column_that_was_made_anew_is_another_filter() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    take(stores, 0, 10, [((1, "x", None, 5, None), 3, 1)])
+    wish = SumsWish("shard", "sums", ("a",), (), "n = 5")
+    maintain_sums(stores, wish)
+    change: Change
+    for change in (DropColumn("n"), AddColumn("n", parse_type("int64"))):
+        Machine(stores).apply("shard", partial(evolve, change=change))
+    with pytest.raises(InvalidRequest, match="something else"):
+        maintain_sums(stores, wish)
 
 
 def test_a_sum_that_exceeds_its_column_writes_nothing() -> None:

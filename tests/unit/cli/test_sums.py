@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strata.maintain.sums_table import SumsTable, Tally
+from strata.maintain.sums_table import GroupSums, SumsTable
 from tests.unit.cli.test_noted import Cli
 
 WORDS = ("sums", "s", "--into", "kept", "--by", "note", "--sum", "id")
@@ -61,7 +61,9 @@ def test_a_false_sum_exits_3_and_names_the_group(
 
     def falsely(self: SumsTable, updates: Any, relation: Any) -> Any:
         *rest, (group, tally, t, d) = updates
-        return whole(self, [*rest, (group, Tally(tally.count, (9,), tally.known), t, d)], relation)
+        return whole(
+            self, [*rest, (group, GroupSums(tally.count, (9,), tally.known), t, d)], relation
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(SumsTable, "arrow", falsely)

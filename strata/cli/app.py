@@ -109,7 +109,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     ),
     "sums": CommandEntry(
         "sums",
-        "Keep sums and counts by groups in another shard, from the changes since the last run.",
+        "Keep sums, counts, least and greatest values by groups in another shard, from changes.",
     ),
     "tag": CommandEntry(
         "labels", "Give a time of a shard a name; it stays readable until `strata untag`."

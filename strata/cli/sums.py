@@ -7,7 +7,9 @@ import typer
 from strata.cli.command import Given, command
 from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
 from strata.cli.remarks import busy, remark
-from strata.maintain.sums import SumsWish, check_sums, maintain_sums
+from strata.maintain.sums import maintain_sums
+from strata.maintain.sums_check import check_sums
+from strata.maintain.sums_wish import SumsWish
 
 DIFFERENT: Final = 3  # exit code
 
@@ -29,14 +31,18 @@ def sums(
     sum: Annotated[
         str, typer.Option("--sum", help="Columns to add up: c,d; without it rows are counted.")
     ] = "",
+    min: Annotated[str, typer.Option("--min", help="Columns whose least value is kept: c,d")] = "",
+    max: Annotated[
+        str, typer.Option("--max", help="Columns whose greatest value is kept: c,d")
+    ] = "",
     where: Annotated[str | None, typer.Option("--where", help="Plain filter in Spark SQL.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only compare with the source; exit 3 if they differ.")
     ] = False,
     reason: ReasonOption = "",
 ) -> Answer:
-    """Keep sums and counts by groups in another shard, from the changes since the last run."""
-    wish = SumsWish(shard, into, _names(by), _names(sum), where)
+    """Keep sums, counts, least and greatest values by groups in another shard, from changes."""
+    wish = SumsWish(shard, into, _names(by), _names(sum), where, _names(min), _names(max))
     settings = context.settings.read
     if not check:
         with busy(f"adding changes of {shard} to {into}"):

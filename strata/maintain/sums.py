@@ -5,7 +5,8 @@
 A run takes the changes of the source since the target's upper, and appends for each time and group
 that they touch the retraction of the group's row and the new row. So the target is right at every
 time, not only at the newest. Each number is linear in the diffs: a retraction subtracts what the
-addition added. Numbers are exact, so floats have no place here.
+addition added. Sums are exact, so those of floats have no place here. The least and the greatest
+value of a group are not linear: `strata.maintain.sums_ends` follows them.
 
 The target's upper is the position in the source, and moves in the commit that brings the rows: a
 run that was killed is repeated, and nothing counts twice. A consumer of the source keeps the
@@ -13,51 +14,44 @@ history that the next run needs. The token of a commit names the sums; a target 
 of others is refused, and so is a source that does not know the consumer: it was made anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
-from hashlib import blake2b
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from strata.decide.plan import plan_read
 from strata.errors import Conflict, InvalidRequest
-from strata.expr.filter import Filter
 from strata.format.layout import Description
-from strata.machine.ledger import commits_after
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.machine.writer_lease import Lease
+from strata.maintain.sums_ends import Values, add_value
 from strata.maintain.sums_table import Group, GroupSums, SumsTable
+from strata.maintain.sums_target import (
+    CONSUMER,
+    check_known,
+    check_target,
+    sums_filter,
+    sums_token,
+)
+from strata.maintain.sums_wish import SumsWish
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
 from strata.parts.write import write_batch, write_parts
-from strata.plain.parse import plain_filter
-from strata.plain.rows import filter_columns
 from strata.read.changes import changes, planned_stretch
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.read.subscription import Subscription, Wish
-from strata.state.consumers import consumers_of
+from strata.read.values import joined_filter
 from strata.state.state import State
 from strata.state.transitions import Appended, append
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
 from strata.updates.order import sort_updates
 
-PREFIX: Final = "sums:"  # of tokens; no token that a user gives has a colon
-CONSUMER: Final = "sums-"  # of the consumer that keeps the source's history
-
-
-@dataclass(frozen=True, slots=True)
-class SumsWish:
-    """What is added up, and where the result is kept."""
-
-    source: str
-    target: str
-    by: tuple[str, ...]
-    sums: tuple[str, ...] = ()
-    where: str | None = None
+At: TypeAlias = tuple[int, Group]  # a time, and a group that changes then
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +70,6 @@ class SumsReport:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class SumsCheck:
-    """The target compared with the source, both at one time."""
-
-    as_of: int
-    groups: int
-    different: int
-    first: dict[str, Any] | None  # the first group that differs: its key, stored and right numbers
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as `strata sums --check --json` prints it."""
-        return asdict(self)
-
-
 def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsReport:
     """Bring the target up to the source's upper; create it if there is none.
 
@@ -104,12 +84,12 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
     machine = Machine(stores)
     if wish.target == wish.source:
         raise InvalidRequest("a shard cannot hold its own sums", shard=wish.source, cure="--into")
-    table = SumsTable.of(machine.load(wish.source), wish.by, wish.sums)
+    table = SumsTable.of(machine.load(wish.source), wish)
     if wish.target not in machine.names():
         machine.create(table.declaration(wish.target))
     known, source = machine.load(wish.target), machine.load(wish.source)
-    _check_target(stores, known, _token(wish, table, source), table)
-    _check_source(source, known)
+    check_target(stores, known, sums_token(wish, table, source), table)
+    check_known(source, known)
     start = None if known.upper == MIN_TIME else known.upper
     session = Subscription(
         stores, wish.source, CONSUMER + wish.target, Wish(), start=start, settings=settings
@@ -119,105 +99,20 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
         reading(stores, wish.source, settings, "sums") as source,
         reading(stores, wish.target, settings, "sums") as target,
     ):
-        table = SumsTable.of(source, wish.by, wish.sums)
-        _check_target(stores, target, _token(wish, table, source), table)
+        table = SumsTable.of(source, wish)
+        check_target(stores, target, sums_token(wish, table, source), table)
         report = _Work(stores, wish, table, source, target, settings).carry_out(lease.name)
     if report.upper > MIN_TIME:
         session.move_to(report.upper)
     return report
 
 
-def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsCheck:
-    """Compare the target with sums of the whole source at the target's last time.
+@dataclass(slots=True)
+class _Change:
+    """What a group gains at a time."""
 
-    Raises: as `maintain_sums`. Cost: reads all of both; nothing is skipped.
-    """
-    with (
-        reading(stores, wish.source, settings, "sums-check") as source,
-        reading(stores, wish.target, settings, "sums-check") as target,
-    ):
-        table = SumsTable.of(source, wish.by, wish.sums)
-        _check_target(stores, target, _token(wish, table, source), table)
-        if target.upper == MIN_TIME:
-            raise InvalidRequest("these sums have no time yet", shard=wish.target, cure="a run")
-        as_of = target.upper - 1
-        filter = _filter(source, wish)
-        plan = plan_read(stores, source, as_of=as_of, pushdown="off")
-        rows = filtered_scan(stores, source, plan, filter=filter, columns=table.columns)
-        right: dict[Group, GroupSums] = {}
-        for group, _, tally in table.changes(rows):
-            right[group] = right.get(group, table.nothing).plus(tally)
-        plan = plan_read(stores, target, as_of=as_of, pushdown="off")
-        stored = table.held(scan(stores, target, plan, consolidate=True))
-        return _compared(table, as_of, right, stored)
-
-
-def _compared(
-    table: SumsTable,
-    as_of: int,
-    right: dict[Group, GroupSums],
-    stored: Iterator[tuple[Group, GroupSums, int]],
-) -> SumsCheck:
-    held: dict[Group, GroupSums] = {}
-    twice: set[Group] = set()
-    for group, tally, count in stored:
-        if count != 1 or group in held:
-            twice.add(group)
-        held[group] = tally
-    nothing = table.nothing
-    groups = held.keys() | right.keys()
-    wrong = [g for g in groups if g in twice or held.get(g, nothing) != right.get(g, nothing)]
-    first = min(wrong, key=repr, default=None)
-    shown = None if first is None else table.shown(first, held.get(first), right.get(first))
-    return SumsCheck(as_of, len(held), len(wrong), shown)
-
-
-def _filter(source: State, wish: SumsWish) -> Filter | None:
-    return None if wish.where is None else plain_filter(source.relation, wish.where)
-
-
-def _token(wish: SumsWish, table: SumsTable, source: State) -> str:
-    """Return the begin of the tokens of these sums."""
-    filter = _filter(source, wish)
-    chosen = [] if filter is None else sorted({c.id for c in filter_columns(filter.expr)})
-    said = repr((wish.by, wish.sums, wish.where, table.ids, chosen))
-    return f"{PREFIX}{wish.source}:{blake2b(said.encode(), digest_size=8).hexdigest()}:"
-
-
-def _check_target(stores: Stores, target: State, begin: str, table: SumsTable) -> None:
-    """Refuse a target that holds something else than sums whose tokens begin so."""
-    wanted = table.declaration(target.name).relation()
-    have = [(c.name, c.type, c.id in target.relation.key) for c in target.relation.columns]
-    if have != [(c.name, c.type, c.id in wanted.key) for c in wanted.columns]:
-        raise InvalidRequest(
-            "this shard has other columns than these sums",
-            shard=target.name,
-            columns=[f"{c.name}: {c.type}" for c in wanted.columns],
-            cure="a new shard; the first run makes it",
-        )
-    if target.upper == MIN_TIME:
-        return
-    last = next(iter(commits_after(stores.blob, target, target.upper - 1)), None)
-    if last is None or not last.token.startswith(begin):
-        raise InvalidRequest(
-            "this shard holds something else, or sums of other columns, groups or rows",
-            shard=target.name,
-            last_token=None if last is None else last.token,
-            cure="the same --by, --sum and --where as before, or a new shard",
-        )
-
-
-def _check_source(source: State, target: State) -> None:
-    """Refuse a source that is not the one whose changes the target has, by its consumers."""
-    name = CONSUMER + target.name
-    if target.upper > MIN_TIME and all(c.name != name for c in consumers_of(source)):
-        raise InvalidRequest(
-            "the source does not know these sums: it was made anew or restored, or the consumer"
-            " was removed",
-            shard=source.name,
-            consumer=name,
-            cure="sums in a new shard",
-        )
+    numbers: GroupSums
+    values: Values
 
 
 @dataclass(frozen=True)
@@ -244,28 +139,41 @@ class _Work:
             return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, 0)
         found, number = self._changed(lower, upper)
         held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
-        updates = list(self._updates(found, held))
+        updates = list(self._updates(found, held, self._ends(found, held, lower)))
         self._append(self.table.arrow(updates, self.target.relation), lower, upper, writer)
         return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
 
-    def _changed(self, lower: int, upper: int) -> tuple[dict[tuple[int, Group], GroupSums], int]:
+    @cached_property
+    def _certain(self) -> bool:
+        """Return whether no value was at less than 0 in the source before the changes."""
+        if not self.table.valued or self.target.upper == MIN_TIME:
+            return True
+        before = self.target.upper - 1
+        return plan_read(self.stores, self.source, as_of=before, pushdown="off").monotonic
+
+    def _changed(self, lower: int, upper: int) -> tuple[dict[At, "_Change"], int]:
         """Return what each group gains at each time, and how many updates say so."""
-        filter = _filter(self.source, self.wish)
-        stretch, _ = planned_stretch(self.stores, self.source, lower, upper, filter)
+        table, filter = self.table, sums_filter(self.source, self.wish)
+        stretch, plan = planned_stretch(self.stores, self.source, lower, upper, filter)
         rows = changes(
             self.stores,
             self.source,
             stretch,
             filter=filter,
-            columns=self.table.columns,
+            columns=table.columns,
             settings=self.settings,
         )
-        found: dict[tuple[int, Group], GroupSums] = {}
+        slim = table.fold.ends if self._certain and plan.monotonic else ()
+        found: dict[At, _Change] = {}
         number = 0
-        for group, t, tally in self.table.changes(rows):
+        for group, t, numbers, row in table.changes(rows):
             # What compaction may have moved counts from since on.
             at = (max(t, self.source.since) if lower == MIN_TIME else t, group)
-            found[at] = found.get(at, self.table.nothing).plus(tally)
+            if at not in found:
+                found[at] = _Change(table.nothing, table.fold.no_values)
+            change = found[at]
+            change.numbers = change.numbers.plus(numbers)
+            add_value(change.values, row, numbers.count, slim)
             number += 1
         return found, number
 
@@ -274,16 +182,64 @@ class _Work:
         filter = self.table.few(self.target.relation, groups)
         plan = plan_read(self.stores, self.target, as_of=self.target.upper - 1, filter=filter)
         rows = scan(self.stores, self.target, plan, consolidate=True, settings=self.settings)
-        return {group: tally for group, tally, _ in self.table.held(rows) if group in groups}
+        return {group: numbers for group, numbers, _ in self.table.held(rows) if group in groups}
+
+    def _ends(
+        self, found: dict[At, "_Change"], held: dict[Group, GroupSums], lower: int
+    ) -> dict[At, tuple[Any, ...]]:
+        """Return the ends of each group after each of its changes."""
+        table = self.table
+        if not table.valued:
+            return dict.fromkeys(found, ())
+        steps: dict[Group, list[int]] = {}
+        for t, group in sorted(found, key=lambda at: at[0]):
+            steps.setdefault(group, []).append(t)
+        ends: dict[At, tuple[Any, ...]] = {}
+        rest: dict[Group, list[Values]] = {}
+        for group, times in steps.items():
+            some = [found[t, group].values for t in times]
+            before = held.get(group, table.nothing).ends
+            known = table.fold.folded(before, some, certain=self._certain)
+            if known is None:
+                rest[group] = some
+            else:
+                ends.update(zip(((t, group) for t in times), known, strict=True))
+        there = self._counts(rest.keys(), lower) if rest and lower > MIN_TIME else {}
+        for group, some in rest.items():
+            known = table.fold.counted(there.get(group, table.fold.no_values), some)
+            ends.update(zip(((t, group) for t in steps[group]), known, strict=True))
+        return ends
+
+    def _counts(self, groups: Collection[Group], lower: int) -> dict[Group, Values]:
+        """Return the values that some groups of the source had before the changes."""
+        few = self.table.few(self.source.relation, groups)
+        filter = joined_filter(self.source, sums_filter(self.source, self.wish), few)
+        plan = plan_read(self.stores, self.source, as_of=lower - 1, filter=filter)
+        rows = filtered_scan(
+            self.stores,
+            self.source,
+            plan,
+            filter,
+            columns=self.table.columns,
+            settings=self.settings,
+        )
+        found = {group: self.table.fold.no_values for group in groups}
+        for group, _, numbers, row in self.table.changes(rows):
+            if group in found:
+                add_value(found[group], row, numbers.count, ())
+        return found
 
     def _updates(
-        self, found: dict[tuple[int, Group], GroupSums], held: dict[Group, GroupSums]
+        self,
+        found: dict[At, "_Change"],
+        held: dict[Group, GroupSums],
+        ends: dict[At, tuple[Any, ...]],
     ) -> Iterator[tuple[Group, GroupSums, int, int]]:
         """Yield the target's updates: group, numbers, time and diff."""
         nothing = self.table.nothing
         for t, group in sorted(found, key=lambda at: at[0]):
             before = held.get(group, nothing)
-            after = before.plus(found[t, group])
+            after = replace(before.plus(found[t, group].numbers), ends=ends[t, group])
             held[group] = after
             if before != after:
                 if before != nothing:
@@ -306,7 +262,7 @@ class _Work:
             stats_spec=spec.stats,
         )
         batch = write_batch(blob, state.name, parts, lower, upper, MIN_TIME)
-        token = f"{_token(self.wish, self.table, self.source)}{lower}:{upper}"
+        token = f"{sums_token(self.wish, self.table, self.source)}{lower}:{upper}"
 
         def move(found: State, now_ms: int) -> tuple[State, Appended]:
             # The same batch under the same token is found by `append`.

@@ -4,9 +4,11 @@ The twin groups all updates in plain Python. Runs are killed before and after ea
 shards are compacted between them.
 """
 
+import math
 import random
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -18,9 +20,12 @@ from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
+from strata.format.values.view import to_view
 from strata.machine.machine import Machine
-from strata.maintain.sums import SumsWish, check_sums, maintain_sums
+from strata.maintain.sums import maintain_sums
+from strata.maintain.sums_check import check_sums
 from strata.maintain.sums_table import GroupSums, SumsTable
+from strata.maintain.sums_wish import SumsWish
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
@@ -33,10 +38,18 @@ from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from tests.support.stored import append, create, memory_stores, settings
 
-TYPES = {"id": "int64", "a": "string", "b": "date", "n": "int64", "p": "numeric(9,2)"}
+TYPES = {
+    "id": "int64",
+    "a": "string",
+    "b": "date",
+    "n": "int64",
+    "p": "numeric(9,2)",
+    "f": "float64",
+}
 RELATION = Relation(
     0, tuple(Column(i, n, parse_type(t)) for i, (n, t) in enumerate(TYPES.items(), 1)), (1,), ()
 )
+ENDS = ("n", "p", "f", "b", "a")  # of numbers, floats, dates and texts
 WISH = SumsWish("shard", "sums", ("a", "b"), ("n", "p"))
 Update = tuple[tuple[Any, ...], int, int]
 
@@ -63,13 +76,16 @@ def kill_at(patch: pytest.MonkeyPatch, commit: int, *, before: bool) -> None:
 
 def take(stores: Stores, lower: int, upper: int, updates: list[Update]) -> None:
     schema = updates_schema(RELATION)
-    columns = [pa.array([u[0][i] for u in updates], schema.field(i).type) for i in range(5)]
+    columns = [
+        pa.array([u[0][i] if i < len(u[0]) else None for u in updates], schema.field(i).type)
+        for i in range(len(TYPES))
+    ]
     columns += [pa.array([u[i] for u in updates], pa.int64()) for i in (1, 2)]
     append(stores, "shard", lower, upper, [pa.Table.from_arrays(columns, schema=schema)])
 
 
 def drawn(draw: random.Random, lower: int, upper: int, live: list[tuple[Any, ...]]) -> list[Update]:
-    """Draw additions, and retractions of what is there."""
+    """Draw additions, and retractions of what is there, or is not yet there."""
     found: list[Update] = []
     for t in range(lower, upper):
         for _ in range(draw.randint(0, 5)):
@@ -82,28 +98,59 @@ def drawn(draw: random.Random, lower: int, upper: int, live: list[tuple[Any, ...
                 draw.choice([0, 20000, 2**30, None]),  # the last day is beyond Python's
                 draw.choice([None, -(2**63), 2**63 - 1, 0, 7]),
                 draw.choice([None, Decimal("-0.01"), Decimal("1234567.89")]),
+                draw.choice([None, math.nan, -0.0, 0.0, 1.5, -math.inf, math.inf]),
             )
+            if draw.random() < 0.05:
+                later = draw.randrange(t, upper)
+                found += [(row, t, -1), (row, later, 1)]
+                continue
             live.append(row)
             found.append((row, t, 1))
     return found
 
 
-def twin(updates: list[Update], as_of: int, where: Any) -> list[tuple[Any, ...]]:
-    rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+def in_order(value: Any) -> Any:
+    """Return what a value is compared by: NaN is greatest, -0.0 is 0.0."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value + 0.0)
+    return value.encode() if isinstance(value, str) else value
+
+
+def shown(value: Any) -> Any:
+    return repr(value + 0.0) if isinstance(value, float) else value
+
+
+def twin(updates: list[Update], as_of: int, where: Any, wish: SumsWish) -> list[tuple[Any, ...]]:
+    rows: dict[tuple[Any, ...], list[tuple[tuple[Any, ...], int]]] = defaultdict(list)
     for row, t, d in updates:
         if t <= as_of and where(row):
-            if d > 0:
-                rows[row[1:3]].append(row)
-            else:
-                rows[row[1:3]].remove(row)
+            rows[row[1:3]].append((row, d))
+    places = {name: place for place, name in enumerate(TYPES)}
     found = []
     for group, some in rows.items():
-        if some:
-            numbers: list[Any] = []
-            for place in (3, 4):
-                known = [row[place] for row in some if row[place] is not None]
-                numbers += [sum(known) if known else None, len(known)]
-            found.append((*group, len(some), *numbers, 1))
+        numbers: list[Any] = [sum(d for _, d in some)]
+        for place in (3, 4):
+            known = [(row[place], d) for row, d in some if row[place] is not None]
+            count = sum(d for _, d in known)
+            total = sum(value * d for value, d in known)
+            numbers += [total if total or count else None, count]
+        for names, choose in ((wish.least, min), (wish.greatest, max)):
+            for name in names:
+                values: dict[Any, int] = defaultdict(int)
+                spelled = {}
+                for row, d in some:
+                    if (value := row[places[name]]) is not None:
+                        values[in_order(value)] += d
+                        spelled[in_order(value)] = shown(value)
+                there = [value for value, d in values.items() if d > 0]
+                numbers.append(spelled[choose(there)] if there else None)
+        if (
+            any(numbers[i] for i in (0, 2, 4))
+            or any(n is not None for n in numbers[5:])
+            or numbers[1]
+            or numbers[3]
+        ):
+            found.append((*group, *numbers, 1))
     return sorted(found, key=repr)
 
 
@@ -112,12 +159,15 @@ def stored(stores: Stores, as_of: int) -> list[tuple[Any, ...]]:
     found = []
     plan = plan_read(stores, state, as_of=as_of)
     for batch in scan(stores, state, plan, consolidate=True):
-        days = batch.column(1).view(pa.int32())
-        columns = [c.to_pylist() for c in batch.set_column(1, "b", days).columns]
-        for *row, n_known, p_sum, p_known, _, d in zip(*columns, strict=True):
-            n_sum = row.pop()
-            whole = None if n_sum is None else int(n_sum)
-            found.append((*row, whole, n_known, p_sum, p_known, d))
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            dates = pa.types.is_date32(column.type)
+            values = (column.view(pa.int32()) if dates else column).to_pylist()
+            if name == "sum_n":
+                values = [None if value is None else int(value) for value in values]
+            columns.append([shown(value) for value in values])
+        *rest, _, d = columns
+        found += list(zip(*rest, d, strict=True))
     return sorted(found, key=repr)
 
 
@@ -131,13 +181,15 @@ def compact(stores: Stores, draw: random.Random) -> None:
             compact_shard(stores, name, settings(history_ms=None), full=draw.random() < 0.5)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_kept_sums_are_those_of_the_source(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
     stores = memory_stores()
     create(stores, RELATION)
     where, accepts = draw.choice([(None, lambda _: True), ("n = 7", lambda row: row[3] == 7)])
-    wish = SumsWish(WISH.source, WISH.target, WISH.by, WISH.sums, where)
+    least = tuple(name for name in ENDS if draw.random() < 0.6)
+    greatest = tuple(name for name in ENDS if draw.random() < 0.6)
+    wish = replace(WISH, where=where, least=least, greatest=greatest)
     updates: list[Update] = []
     live: list[tuple[Any, ...]] = []
     lower = 0
@@ -159,7 +211,7 @@ def test_kept_sums_are_those_of_the_source(seed: int, monkeypatch: pytest.Monkey
         state = Machine(stores).load("sums")
         assert state.upper == upper
         for as_of in range(max(state.since, 0), upper):
-            assert stored(stores, as_of) == twin(updates, as_of, accepts), (seed, as_of)
+            assert stored(stores, as_of) == twin(updates, as_of, accepts, wish), (seed, as_of)
         assert check_sums(stores, wish).different == 0
         assert maintain_sums(stores, wish).updates == 0
 
@@ -248,3 +300,54 @@ def test_floats_have_no_exact_sum() -> None:
     for by, sums in ((("f",), ()), ((), ("f",)), ((), ())):
         with pytest.raises(InvalidRequest):
             maintain_sums(stores, SumsWish("shard", "sums", by, sums))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("bool", [True, False]),
+        ("int16", [3, -3, 1]),
+        ("uint8", [3, 255, 1]),
+        ("uint64", [2**64 - 1, 0, 5]),
+        ("float32", [math.nan, 0.5, -math.inf]),
+        ("numeric(38,4)", [Decimal("-9"), Decimal("0.0001"), Decimal(10) ** 33]),
+        ("timestamp", [2**62, -(2**62), 0]),
+        ("timestamptz", [7, 5, 6]),
+        ("string", ["a\ud7ff", "a\ue000", "a\U00010000", ""]),
+        ("varchar(9)", ["b", "a"]),
+    ],
+)
+def test_each_ordered_type_has_ends_that_follow_retractions(name: str, values: list[Any]) -> None:
+    stores = memory_stores()
+    columns = (Column(1, "g", parse_type("int64")), Column(2, "v", parse_type(name)))
+    relation = Relation(0, columns, (1, 2), ())
+    create(stores, relation)
+    wish = SumsWish("shard", "sums", ("g",), (), None, ("v",), ("v",))
+    schema = updates_schema(relation)
+    kind = schema.field(1).type
+    time = pa.types.is_timestamp(kind)
+    stored = pa.array(values, pa.int64()).view(kind) if time else pa.array(values, kind)
+    first = [pa.array([1] * len(values), pa.int64()), stored]
+    times = [pa.array([n] * len(values), pa.int64()) for n in (3, 1)]
+    append(stores, "shard", 0, 10, [pa.Table.from_arrays([*first, *times], schema=schema)])
+    left = sorted(range(len(values)), key=lambda place: in_order(values[place]))
+    for t in range(10, 10 + len(values)):
+        maintain_sums(stores, wish)
+        found = check_sums(stores, wish)
+        assert (found.groups, found.different) == (1, 0)
+        gone = left.pop(0 if t % 2 else -1)
+        rows = [c.slice(gone, 1) for c in first]
+        diffs = [pa.array([n], pa.int64()) for n in (t, -1)]
+        table = pa.Table.from_arrays([*rows, *diffs], schema=schema)
+        append(stores, "shard", t, t + 1, [table])
+    maintain_sums(stores, wish)
+    assert check_sums(stores, wish).groups == 0
+    state = Machine(stores).load("sums")
+    for as_of, ends in ((9, (0, -1)), (10, (0, -2))):
+        if len(values) > 1:
+            [row] = scan(stores, state, plan_read(stores, state, as_of=as_of), consolidate=True)
+            order = sorted(range(len(values)), key=lambda place: in_order(values[place]))
+            wanted = to_view(stored.take(pa.array([order[end] for end in ends])), columns[1].type)
+            for column, value in zip(("min_v", "max_v"), wanted, strict=True):
+                got = row.column(column)[0]
+                assert repr(got) == repr(value)

@@ -9,7 +9,7 @@ from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, ans
 from strata.cli.remarks import busy, remark
 from strata.maintain.sums import maintain_sums
 from strata.maintain.sums_check import check_sums
-from strata.maintain.sums_wish import SumsWish
+from strata.maintain.sums_wish import SumsWish, declared_wish
 
 DIFFERENT: Final = 3  # exit code
 
@@ -27,7 +27,10 @@ def sums(
     context: Context,
     shard: ShardArgument,
     into: Annotated[str, typer.Option("--into", help="Shard of the sums; the first run makes it.")],
-    by: Annotated[str, typer.Option("--by", help="Columns that make a group: a,b")],
+    by: Annotated[
+        str,
+        typer.Option("--by", help="Columns that make a group: a,b; only the first run needs it"),
+    ] = "",
     sum: Annotated[
         str, typer.Option("--sum", help="Columns to add up: c,d; without it rows are counted.")
     ] = "",
@@ -43,6 +46,8 @@ def sums(
 ) -> Answer:
     """Keep sums, counts, least and greatest values by groups in another shard, from changes."""
     wish = SumsWish(shard, into, _names(by), _names(sum), where, _names(min), _names(max))
+    if wish == SumsWish(shard, into, ()):
+        wish = _known(context, wish)
     settings = context.settings.read
     if not check:
         with busy(f"adding changes of {shard} to {into}"):
@@ -55,6 +60,13 @@ def sums(
             f"{into}: {found.different:,} groups differ from {shard}; the first is {found.first}"
         )
     return answer({"shard": into, **found.to_json()}, code=DIFFERENT if found.different else 0)
+
+
+def _known(context: Context, wish: SumsWish) -> SumsWish:
+    """Return what the target is declared to hold."""
+    if wish.target not in context.machine.names():
+        return wish  # an error says what is missing
+    return declared_wish(context.machine.load(wish.target).spec) or wish
 
 
 def _names(text: str) -> tuple[str, ...]:

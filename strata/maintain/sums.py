@@ -86,9 +86,9 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
         raise InvalidRequest("a shard cannot hold its own sums", shard=wish.source, cure="--into")
     table = SumsTable.of(machine.load(wish.source), wish)
     if wish.target not in machine.names():
-        machine.create(table.declaration(wish.target))
+        machine.create(table.declaration(wish))
     known, source = machine.load(wish.target), machine.load(wish.source)
-    check_target(stores, known, sums_token(wish, table, source), table)
+    check_target(stores, known, source, wish, table)
     check_known(source, known)
     start = None if known.upper == MIN_TIME else known.upper
     session = Subscription(
@@ -100,7 +100,7 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
         reading(stores, wish.target, settings, "sums") as target,
     ):
         table = SumsTable.of(source, wish)
-        check_target(stores, target, sums_token(wish, table, source), table)
+        check_target(stores, target, source, wish, table)
         report = _Work(stores, wish, table, source, target, settings).carry_out(lease.name)
     if report.upper > MIN_TIME:
         session.move_to(report.upper)

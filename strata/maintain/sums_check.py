@@ -6,11 +6,12 @@ from typing import Any
 
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.maintain.sums_ends import Values, add_value
 from strata.maintain.sums_table import Group, GroupSums, SumsTable
-from strata.maintain.sums_target import check_target, sums_filter, sums_token
-from strata.maintain.sums_wish import SumsWish
+from strata.maintain.sums_target import check_target, sums_filter
+from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
 from strata.read.filtered import filtered_scan
@@ -22,14 +23,36 @@ from strata.store.open import Stores
 class SumsCheck:
     """The target compared with the source, both at one time."""
 
+    source: str
     as_of: int
     groups: int
     different: int
     first: dict[str, Any] | None  # the first group that differs: its key, stored and right numbers
+    left_out_bytes: int = 0  # of both shards, when they exceed a budget and nothing was compared
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `strata sums --check --json` prints it."""
         return asdict(self)
+
+
+def checked_as_declared(
+    stores: Stores, shard: str, settings: ReadSettings = DEFAULTS, most_bytes: int = 0
+) -> SumsCheck | None:
+    """Check the sums that a shard is declared to hold; None if it holds none, or none yet.
+
+    `most_bytes`: of both shards; where they have more, nothing is compared; 0: no limit.
+    Raises: as `check_sums`.
+    """
+    machine = Machine(stores)
+    state = machine.load(shard)
+    wish = declared_wish(state.spec)
+    if wish is None or state.upper == MIN_TIME:
+        return None
+    both = (*state.batches, *machine.load(wish.source).batches)
+    size_bytes = sum(batch.size_bytes for batch in both)
+    if 0 < most_bytes < size_bytes:
+        return SumsCheck(wish.source, state.upper - 1, 0, 0, None, size_bytes)
+    return check_sums(stores, wish, settings)
 
 
 def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsCheck:
@@ -42,7 +65,7 @@ def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS
         reading(stores, wish.target, settings, "sums-check") as target,
     ):
         table = SumsTable.of(source, wish)
-        check_target(stores, target, sums_token(wish, table, source), table)
+        check_target(stores, target, source, wish, table)
         if target.upper == MIN_TIME:
             raise InvalidRequest("these sums have no time yet", shard=wish.target, cure="a run")
         as_of = target.upper - 1
@@ -62,10 +85,11 @@ def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS
             right[group] = replace(right[group], ends=ends)
         plan = plan_read(stores, target, as_of=as_of, pushdown="off")
         stored = table.held(scan(stores, target, plan, consolidate=True))
-        return _compared(table, as_of, right, stored)
+        return _compared(wish, table, as_of, right, stored)
 
 
 def _compared(
+    wish: SumsWish,
     table: SumsTable,
     as_of: int,
     right: dict[Group, GroupSums],
@@ -82,4 +106,4 @@ def _compared(
     wrong = [g for g in groups if g in twice or held.get(g, nothing) != right.get(g, nothing)]
     first = min(wrong, key=repr, default=None)
     shown = None if first is None else table.shown(first, held.get(first), right.get(first))
-    return SumsCheck(as_of, len(held), len(wrong), shown)
+    return SumsCheck(wish.source, as_of, len(held), len(wrong), shown)

@@ -22,7 +22,7 @@ from strata.maintain.sums_ends import End, EndsFold
 from strata.maintain.sums_values import (
     DIGITS,
     EXACT,
-    fitting,
+    fitting_numbers,
     has_order,
     ordered_values,
     units,
@@ -149,11 +149,12 @@ class SumsTable:
         found = [(f"min_{c.name}", c.type) for c in self.least]
         return found + [(f"max_{c.name}", c.type) for c in self.greatest]
 
-    def declaration(self, name: str) -> ShardSpec:
+    def declaration(self, wish: SumsWish) -> ShardSpec:
         """Return the declaration of the shard that holds these sums."""
         columns = tuple(ColumnSpec(n, kind) for n, kind in self._declared)
         key = tuple(c.name for c in self.by)
-        return ShardSpec(name, columns, key, source=SourceSpec(envelope="diff", diff_column="d_"))
+        source = SourceSpec(envelope="diff", diff_column="d_")
+        return ShardSpec(wish.target, columns, key, source=source, sums=wish.declared)
 
     def changes(
         self, rows: Iterable[pa.RecordBatch]
@@ -198,7 +199,7 @@ class SumsTable:
             numbers.append([s if s or known else None for s, known in pairs])
             numbers.append([known for _, known in pairs])
         for values in numbers:
-            arrays.append(fitting(values, *next(declared), next(types)))
+            arrays.append(fitting_numbers(values, *next(declared), next(types)))
         for i, (_, kind) in enumerate(declared):
             arrays.append(unordered([u[1].ends[i] for u in updates], kind, next(types)))
         arrays += [pa.array([u[i] for u in updates], pa.int64()) for i in (2, 3)]

@@ -1,5 +1,6 @@
 """Whether a shard holds these sums, and of this source."""
 
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Final
 
@@ -32,9 +33,11 @@ def sums_token(wish: SumsWish, table: SumsTable, source: State) -> str:
     return f"{PREFIX}{wish.source}:{blake2b(said.encode(), digest_size=8).hexdigest()}:"
 
 
-def check_target(stores: Stores, target: State, begin: str, table: SumsTable) -> None:
-    """Refuse a target that holds something else than sums whose tokens begin so."""
-    wanted = table.declaration(target.name).relation()
+def check_target(
+    stores: Stores, target: State, source: State, wish: SumsWish, table: SumsTable
+) -> None:
+    """Refuse a target that holds something else than these sums."""
+    wanted = table.declaration(wish).relation()
     have = [(c.name, c.type, c.id in target.relation.key) for c in target.relation.columns]
     if have != [(c.name, c.type, c.id in wanted.key) for c in wanted.columns]:
         raise InvalidRequest(
@@ -43,8 +46,16 @@ def check_target(stores: Stores, target: State, begin: str, table: SumsTable) ->
             columns=[f"{c.name}: {c.type}" for c in wanted.columns],
             cure="a new shard; the first run makes it",
         )
+    if target.spec.sums != wish.declared:
+        raise InvalidRequest(
+            "this shard is declared to hold something else, or sums of other columns or rows",
+            shard=target.name,
+            sums=asdict(target.spec.sums),
+            cure="the same --sum, --min, --max and --where as before, or a new shard",
+        )
     if target.upper == MIN_TIME:
         return
+    begin = sums_token(wish, table, source)
     last = next(iter(commits_after(stores.blob, target, target.upper - 1)), None)
     if last is None or not last.token.startswith(begin):
         raise InvalidRequest(

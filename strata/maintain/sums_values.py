@@ -70,7 +70,7 @@ def units(array: pa.Array, kind: ColumnType) -> list[int | None]:
     return [None if v is None else int(v.scaleb(scale, EXACT)) for v in values]
 
 
-def fitting(
+def fitting_numbers(
     values: Sequence[int | None], name: str, kind: ColumnType, wanted: pa.DataType
 ) -> pa.Array:
     """Return numbers as a column. Raises: InvalidRequest for one that does not fit."""

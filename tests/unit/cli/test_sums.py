@@ -72,3 +72,23 @@ def test_a_false_sum_exits_3_and_names_the_group(
     assert found["different"] == 1
     assert found["first"]["held"]["sum_id"] == 9
     assert found["first"]["right"]["sum_id"] in {1, 2}
+
+
+def test_a_later_run_needs_no_columns(world: World) -> None:
+    world.said(*WORDS, "--min", "id", "--max", "note")
+    (world.root / "in/b.jsonl").write_text('{"id": 5, "note": "x"}\n')
+    world.take_in("in/b.jsonl", 2000)
+    bare = WORDS[:4]
+    assert world.said(*bare)["changes"] == 1
+    assert world.said(*bare, "--check")["different"] == 0
+    assert world.run("sums", "s", "--into", "others") == 2
+
+
+def test_compaction_brings_sums_up_to_the_shard(world: World) -> None:
+    world.said(*WORDS, "--min", "id")
+    (world.root / "in/b.jsonl").write_text('{"id": -5, "note": "x"}\n')
+    world.take_in("in/b.jsonl", 2000)
+    (kept,) = world.said("compact", "s", "--full")["sums"]
+    assert (kept["shard"], kept["lower"], kept["upper"], kept["changes"]) == ("kept", 2000, 3000, 1)
+    assert world.said("min", "kept", "min_id")["value"] == -5
+    assert "sums" not in world.said("compact", "kept", "--full")

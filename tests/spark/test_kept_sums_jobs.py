@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from strata.cli.app import main as strata
 from strata.jobs.compact.main import main as compact
 from strata.jobs.validate.main import main as validate
-from strata.machine.machine import Machine
 from strata.maintain.sums import maintain_sums
 from strata.maintain.sums_table import SumsTable
 from strata.maintain.sums_wish import SumsWish
@@ -63,7 +63,11 @@ def test_sums_follow_and_are_compared(spark: SparkSession, stores: Stores, tmp_p
 
 
 def test_one_changed_sum_ends_the_validation_with_3(
-    spark: SparkSession, stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    stores: Stores,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole = SumsTable.arrow
 
@@ -83,4 +87,9 @@ def test_one_changed_sum_ends_the_validation_with_3(
     (alert,) = found["alerts"]
     assert (alert["shard"], alert["check"]) == ("sums", "kept sums")
     assert alert["replay"] == "strata sums shard --into sums --check"
-    assert Machine(stores).load("sums").rollout.mode == "off"
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        strata(["validate", "sums", "--json", "--config", str(tmp_path / "strata.toml")])
+    said = json.loads(capsys.readouterr().out)
+    assert (end.value.code, said["mismatches"], said["sums"]["different"]) == (3, 0, 1)
+    assert "first" not in said["sums"]

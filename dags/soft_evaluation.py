@@ -2,8 +2,8 @@
 
 For each registered filter and shard, the parts that pruning would skip are fetched, Spark
 evaluates the filter on their rows, and an accepted row *or an error* is a mismatch. Row codec and
-columns are compared as well. Verdicts form a table, from which the report (Great Expectations Data
-Docs) is built.
+columns are compared as well, and sums that a shard keeps with those of their whole source. Verdicts
+form a table, from which the report (Great Expectations Data Docs) is built.
 
 | Question | Answer |
 |---|---|

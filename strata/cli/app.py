@@ -107,6 +107,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "consumers": CommandEntry(
         "changes", "List who follows the changes, and how far behind; or remove a consumer."
     ),
+    "sums": CommandEntry(
+        "sums",
+        "Keep sums, counts, least and greatest values by groups in another shard, from changes.",
+    ),
     "tag": CommandEntry(
         "labels", "Give a time of a shard a name; it stays readable until `strata untag`."
     ),

@@ -22,9 +22,11 @@ from strata.audit.used import budget_of, used_filters
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.parts import full_keys
+from strata.cli.remarks import remark
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.errors import InvalidRequest
+from strata.maintain.sums_check import checked_as_declared
 from strata.model.time import parse_time
 
 COST = (
@@ -172,6 +174,16 @@ def validate(
         **cost_counts(report.costs),
         **report.recorded(),
     }
+    compared = (
+        None
+        if part
+        else checked_as_declared(context.stores, shard, settings.read, scope.budget.size_bytes)
+    )
+    if compared is not None:
+        # No values of rows: `strata sums --check` shows the group.
+        document["sums"] = {k: v for k, v in compared.to_json().items() if k != "first"}
+        if compared.different:
+            remark(f"{shard}: {compared.different:,} sums differ from {compared.source}")
     failed = FAILED if document["errors"] or document["missing"] else 0
     return answer(
         document,
@@ -180,7 +192,7 @@ def validate(
         rows("cost", cost, COST),
         rows("an audit of", shares, SHARES),
         rows("columns", counts, COLUMNS),
-        code=MISMATCH if report.mismatches else failed,
+        code=MISMATCH if report.mismatches or (compared and compared.different) else failed,
     )
 
 

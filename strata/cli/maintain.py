@@ -22,6 +22,7 @@ from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
+from strata.maintain.sums_follow import declared_sums, follow_sums
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -77,7 +78,7 @@ def compact(
     ] = False,
 ) -> Answer:
     """Merge the runs that are due; readers see the same rows."""
-    published = None
+    published, sums = None, list[dict[str, Any]]()
     if plan:
         report = preview(context.stores, shard, context.settings, full=full, migrate=migrate)
     else:
@@ -85,7 +86,12 @@ def compact(
             context.stores, shard, context.settings, threads(TASKS), full=full, migrate=migrate
         )
         published = publish_again(context.stores, context.settings, shard)
+        wishes = declared_sums(context.stores).get(shard, [])
+        sums = follow_sums(context.stores, wishes, context.settings.read)
     document = {**report.to_json()} | ({} if published is None else {"published": published})
+    document |= {"sums": sums} if sums else {}
+    for one in sums:
+        remark(f"{one['shard']}: sums of {shard} with {one['changes']:,} more changes")
     columns = ("lower", "upper", "runs", "parts", "bytes", "updates", "reason", "outcome")
     if published is not None:
         remark(f"{shard}: {published['table']} shows it, snapshot {published['snapshot']}")

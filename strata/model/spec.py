@@ -131,6 +131,17 @@ class AboutSpec(Declared):
 
 
 @dataclass(frozen=True, slots=True)
+class SumsSpec(Declared):
+    """Of a shard that holds sums: what is added up. Its key is the group."""
+
+    of: str = ""  # the shard whose rows are added up; empty: this shard holds no sums
+    sum: tuple[str, ...] = ()  # columns with sum_c and count_c
+    min: tuple[str, ...] = ()  # columns with min_c
+    max: tuple[str, ...] = ()  # columns with max_c
+    where: str = ""  # a plain filter of the rows that count; empty: all
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutSpec(Declared):
     """The filter mode that a new shard starts in: `off` or `soft`; see `strata.state.rollout`."""
 
@@ -155,6 +166,7 @@ class ShardSpec(Declared):
     stats: StatsSpec = field(default_factory=StatsSpec)
     rollout: RolloutSpec = field(default_factory=RolloutSpec)
     about: AboutSpec = field(default_factory=AboutSpec)
+    sums: SumsSpec = field(default_factory=SumsSpec)
 
     def relation(self) -> Relation:
         """Return version 0 of the relation, ids counted from 1 in declared order."""

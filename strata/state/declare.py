@@ -121,15 +121,15 @@ RULES: Final[Mapping[str, Rule]] = {
         Effect.FOLLOWED, "evidence for skipping begins anew, and until a step is approved again "
         "the mode is at most soft",
     ),
-    "stats.keep": Rule(Effect.FOLLOWED, "new parts have them"),
-    "stats.sets": Rule(Effect.FOLLOWED, "new parts have them"),
-    "stats.blooms": Rule(Effect.FOLLOWED, "new parts have them"),
-    "stats.pairs": Rule(Effect.FOLLOWED, "new parts have them"),
+    **{f"stats.{name}": Rule(Effect.FOLLOWED, "new parts have them")
+       for name in ("keep", "sets", "blooms", "pairs")},
     "stats.bloom_bits": Rule(Effect.AT_ONCE, "of new bloom filters; stored ones stay, and hold"),
     "rollout.mode": _LADDER,
     "rollout.audit_percent": _LADDER,
     **{f"about.{name}": Rule(Effect.AT_ONCE, "shown by `strata catalog`; nothing else changes")
        for name in ("owner", "description", "tags")},
+    **{f"sums.{name}": Rule(Effect.REFUSED, "stored rows were added up so", "sums in a new shard")
+       for name in ("of", "sum", "min", "max", "where")},
 }  # fmt: skip
 _CALLED: Final = {"time.origin": "time.from"}
 _FORMS: Final = frozenset(f"source.{name}" for name in FORMS_OF.values())

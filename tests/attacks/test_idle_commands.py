@@ -52,6 +52,8 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ["consumers"],
         ["consumers", "s", "--remove", "c", "--reason", "due"],
     ),
+    # Its check holds what it reads, as any read does: tests/unit/cli/test_sums.py
+    ("sums", [], ["sums", "s", "--into", "kept", "--by", "note", "--sum", "id"]),
     ("tag", ["tag", "s", "new", "--dry-run"], ["tag", "s", "new"]),
     ("untag", ["untag", "s", "kept", "--dry-run"], ["untag", "s", "kept"]),
     ("revert", ["revert", "s", "3000", "4000", "--dry-run"], ["revert", "s", "3000", "4000"]),
@@ -109,6 +111,7 @@ class World:
         self.run("holds", "s", "--take", "h", "--owner", "x")
         self.run("deliver", "s", "c", "--into", str(self.root / "out"))
         self.run("tag", "s", "kept")
+        self.run("sums", "s", "--into", "kept", "--by", "note", "--sum", "id")
         self.take_in(4)
         declared.write_text(SPEC + "part_bytes: 4194304\n")
         return self

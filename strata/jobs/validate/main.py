@@ -23,8 +23,9 @@ from strata.config.settings import load_settings, settings_file
 from strata.errors import InvalidRequest, StrataError
 from strata.jobs.entry import Noted, each_shard, run_job, say
 from strata.jobs.pulse import PULSE
-from strata.jobs.validate.outcome import document, exit_code, lines
+from strata.jobs.validate.outcome import document, exit_code, lines, sums_counts, sums_line
 from strata.machine.machine import Machine
+from strata.maintain.sums_check import SumsCheck, checked_as_declared
 from strata.model.extras import require
 from strata.model.journals import is_journal
 from strata.model.settings import Settings
@@ -66,6 +67,7 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
+    sums: dict[str, SumsCheck] = {}
     with (
         spark_session("strata validate", settings.spark) as spark,
         PULSE.watching(tasks_under_way(spark)),
@@ -74,12 +76,13 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
         def validated(name: str) -> Mapping[str, Any]:
             filters = _chosen(settings, name, args.filter)
             used = [] if args.filter else _used(settings, stores, name, filters)
+            scope = _scope(args, settings, policy, run, stores, name)
             report = validate(
                 spark,
                 stores,
                 name,
                 filters,
-                _scope(args, settings, policy, run, stores, name),
+                scope,
                 now=now,
                 used=used,
                 read=settings.read,
@@ -87,14 +90,20 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             )
             reports.append(report)
             say(*lines(report))
-            return {"shard": name}
+            most_bytes = scope.budget.size_bytes
+            compared = checked_as_declared(stores, name, settings.read, most_bytes)
+            if compared is None:
+                return {"shard": name}
+            sums[name] = compared
+            say(sums_line(compared))
+            return {"shard": name, **sums_counts(compared)}
 
         done = each_shard(names, validated)
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
-    result = _report(settings, stores, run, reports, args.console)
+    result = _report(settings, stores, run, reports, args.console, sums)
     counts = {one["shard"]: one for one in result["shards"]}
     return {**result, "shards": [one | counts.get(one["shard"], {}) for one in done]}, (
-        exit_code(reports)
+        exit_code(reports, sums)
     )
 
 
@@ -143,6 +152,7 @@ def _report(
     run: str,
     reports: Sequence[ValidationReport],
     console: str,
+    sums: Mapping[str, SumsCheck],
 ) -> Mapping[str, Any]:
     from strata.jobs.validate.report import WrittenReport, build_report, index_of
 
@@ -164,7 +174,7 @@ def _report(
         say(report.failed[0])
     if not console:  # who called from Airflow knows the report's address there
         say(f"report: {report.index} {report.url}".rstrip())
-    return document(reports, report)
+    return document(reports, report, sums)
 
 
 if __name__ == "__main__":

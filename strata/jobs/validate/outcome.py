@@ -1,28 +1,42 @@
 """The outcome of a validation run: the result document, the log lines, the alerts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from strata.audit.cost import cost_counts
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
+from strata.maintain.sums_check import SumsCheck
 
 if TYPE_CHECKING:
     from strata.jobs.validate.report import WrittenReport
 
+SUMS_CHECK: Final = "kept sums"
+NO_SUMS: Final[Mapping[str, SumsCheck]] = MappingProxyType({})
 MISMATCH: Final = 3  # exit code
 FAILED: Final = 1
 
 
-def document(reports: Sequence[ValidationReport], report: "WrittenReport") -> dict[str, Any]:
-    """Return the result file's document; counts of a shard add up its checks."""
+def document(
+    reports: Sequence[ValidationReport],
+    report: "WrittenReport",
+    sums: Mapping[str, SumsCheck] = NO_SUMS,
+) -> dict[str, Any]:
+    """Return the result file's document; counts of a shard add up its checks.
+
+    `sums`: the shards of kept sums that were compared with their sources.
+    """
     return {
         "shards": [_shard(one) for one in reports],
         "report": str(report.index),
         "report_url": report.url,
         "expectations_failed": list(report.failed),
-        "alerts": [alert(one, v) for one in reports for v in one.mismatches],
+        "alerts": [
+            *(alert(one, v) for one in reports for v in one.mismatches),
+            *(sums_alert(name, check) for name, check in sums.items() if check.different),
+        ],
     }
 
 
@@ -45,9 +59,9 @@ def _shard(report: ValidationReport) -> dict[str, Any]:
     }
 
 
-def exit_code(reports: Sequence[ValidationReport]) -> int:
+def exit_code(reports: Sequence[ValidationReport], sums: Mapping[str, SumsCheck] = NO_SUMS) -> int:
     """Return 3 when a mismatch was found, 1 when a check failed or is missing, else 0."""
-    if any(report.mismatches for report in reports):
+    if any(report.mismatches for report in reports) or any(c.different for c in sums.values()):
         return MISMATCH
     counts = [report.totals() for report in reports]
     return FAILED if any(c["errors"] or c["missing"] for c in counts) else 0
@@ -69,6 +83,37 @@ def alert(report: ValidationReport, verdict: Verdict) -> dict[str, Any]:
         **({"lowered": " ".join(report.lowered)} if report.lowered else {}),
         "replay": verdict.replay,
     }
+
+
+def sums_alert(shard: str, check: SumsCheck) -> dict[str, Any]:
+    """Return an alert: which sums differ from their source; no values of rows."""
+    return {
+        "shard": shard,
+        "check": SUMS_CHECK,
+        "error": f"{check.different} of {check.groups} groups differ from the source",
+        "as_of": check.as_of,
+        "replay": f"strata sums {check.source} --into {shard} --check",
+    }
+
+
+def sums_counts(check: SumsCheck) -> dict[str, int]:
+    """Return what the result has of kept sums of a shard."""
+    return {
+        "sums_groups": check.groups,
+        "sums_different": check.different,
+        "sums_left_out_bytes": check.left_out_bytes,
+    }
+
+
+def sums_line(check: SumsCheck) -> str:
+    """Return the line of the task's log about kept sums."""
+    if check.left_out_bytes:
+        return f"  {SUMS_CHECK}: the budget left out {check.left_out_bytes} bytes; not compared"
+    word = "ALERT " if check.different else ""
+    return (
+        f"  {word}{SUMS_CHECK}: {check.different} of {check.groups} groups differ from"
+        f" {check.source} at {check.as_of}"
+    )
 
 
 def lines(report: ValidationReport) -> Iterator[str]:

@@ -22,6 +22,7 @@ from strata.model.spec import (
     ShardSpec,
     SourceSpec,
     StatsSpec,
+    SumsSpec,
     TimeSpec,
 )
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
@@ -102,6 +103,7 @@ SPECS = st.builds(
     st.builds(StatsSpec, COUNT, tuples(TEXT)),
     st.builds(RolloutSpec, st.sampled_from(MODES), COUNT),
     st.builds(AboutSpec, TEXT, TEXT, tuples(TEXT)),
+    st.builds(SumsSpec, TEXT, tuples(TEXT), tuples(TEXT), tuples(TEXT), TEXT),
 )
 BATCHES = st.builds(
     Batch, I64, I64, I64, COUNT, COUNT, COUNT,
@@ -200,7 +202,7 @@ def test_every_field_is_written() -> None:
 def test_no_field_is_left_out_of_the_strategies() -> None:
     """`st.builds` would leave a new field at its default, and not test it."""
     counts = {kind.__name__: len(fields(kind)) for kind in (State, Batch, ShardSpec, Rollout, Hold)}
-    assert counts == {"State": 25, "Batch": 18, "ShardSpec": 13, "Rollout": 12, "Hold": 5}
+    assert counts == {"State": 25, "Batch": 18, "ShardSpec": 14, "Rollout": 12, "Hold": 5}
 
 
 def test_every_type_in_the_state_is_covered_by_this_test() -> None:
@@ -219,7 +221,7 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
     assert {kind.__name__ for kind in seen} == {
         "State", "Consumed", "Segment",
         "ShardSpec", "ColumnSpec", "SourceSpec", "TimeSpec", "StatsSpec", "RolloutSpec",
-        "AboutSpec",
+        "AboutSpec", "SumsSpec",
         "Relation", "Column", "ColumnType", "Field", "Spine", "SpineBatch", "Batch", "RunSummary",
         "Stratum", "Evidence", "Request", "RolloutEntry", "Hold", "Rollout", "Commit", "Writer",
         "Tombstone", "Trip", "Merge", "Progress", "Erasure",

@@ -66,6 +66,11 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "about.owner": ("events team", Effect.AT_ONCE, None),
     "about.description": ("one row for each event", Effect.AT_ONCE, None),
     "about.tags": (["pii"], Effect.AT_ONCE, None),
+    "sums.of": ("flights", Effect.REFUSED, None),
+    "sums.sum": (["delay"], Effect.REFUSED, None),
+    "sums.min": (["delay"], Effect.REFUSED, None),
+    "sums.max": (["delay"], Effect.REFUSED, None),
+    "sums.where": ("delay > 0", Effect.REFUSED, None),
 }
 
 

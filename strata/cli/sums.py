@@ -1,0 +1,73 @@
+"""The command that keeps sums of a shard by groups in another shard."""
+
+from typing import Annotated, Final
+
+import typer
+
+from strata.cli.command import Given, command
+from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
+from strata.cli.remarks import busy, remark
+from strata.maintain.sums import maintain_sums
+from strata.maintain.sums_check import check_sums
+from strata.maintain.sums_wish import SumsWish, declared_wish
+
+DIFFERENT: Final = 3  # exit code
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    command(app, "sums", sums, row="sums", idle=_only_checks)
+
+
+def _only_checks(given: Given) -> bool:
+    return bool(given.get("check"))
+
+
+def sums(
+    context: Context,
+    shard: ShardArgument,
+    into: Annotated[str, typer.Option("--into", help="Shard of the sums; the first run makes it.")],
+    by: Annotated[
+        str,
+        typer.Option("--by", help="Columns that make a group: a,b; only the first run needs it"),
+    ] = "",
+    sum: Annotated[
+        str, typer.Option("--sum", help="Columns to add up: c,d; without it rows are counted.")
+    ] = "",
+    min: Annotated[str, typer.Option("--min", help="Columns whose least value is kept: c,d")] = "",
+    max: Annotated[
+        str, typer.Option("--max", help="Columns whose greatest value is kept: c,d")
+    ] = "",
+    where: Annotated[str | None, typer.Option("--where", help="Plain filter in Spark SQL.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only compare with the source; exit 3 if they differ.")
+    ] = False,
+    reason: ReasonOption = "",
+) -> Answer:
+    """Keep sums, counts, least and greatest values by groups in another shard, from changes."""
+    wish = SumsWish(shard, into, _names(by), _names(sum), where, _names(min), _names(max))
+    if wish == SumsWish(shard, into, ()):
+        wish = _known(context, wish)
+    settings = context.settings.read
+    if not check:
+        with busy(f"adding changes of {shard} to {into}"):
+            report = maintain_sums(context.stores, wish, settings).to_json()
+        return answer(report | ({"reason": reason} if reason else {}))
+    with busy(f"comparing {into} with {shard}"):
+        found = check_sums(context.stores, wish, settings)
+    if found.different:
+        remark(
+            f"{into}: {found.different:,} groups differ from {shard}; the first is {found.first}"
+        )
+    return answer({"shard": into, **found.to_json()}, code=DIFFERENT if found.different else 0)
+
+
+def _known(context: Context, wish: SumsWish) -> SumsWish:
+    """Return what the target is declared to hold."""
+    if wish.target not in context.machine.names():
+        return wish  # an error says what is missing
+    return declared_wish(context.machine.load(wish.target).spec) or wish
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in (part.strip() for part in text.split(",")) if name)

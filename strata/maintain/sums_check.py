@@ -1,0 +1,109 @@
+"""Compare kept sums with those of the whole source."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from strata.decide.plan import plan_read
+from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
+from strata.machine.reader_hold import reading
+from strata.maintain.sums_ends import Values, add_value
+from strata.maintain.sums_table import Group, GroupSums, SumsTable
+from strata.maintain.sums_target import check_target, sums_filter
+from strata.maintain.sums_wish import SumsWish, declared_wish
+from strata.model.settings import ReadSettings
+from strata.model.time import MIN_TIME
+from strata.read.filtered import filtered_scan
+from strata.read.scan import DEFAULTS, scan
+from strata.store.open import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class SumsCheck:
+    """The target compared with the source, both at one time."""
+
+    source: str
+    as_of: int
+    groups: int
+    different: int
+    first: dict[str, Any] | None  # the first group that differs: its key, stored and right numbers
+    left_out_bytes: int = 0  # of both shards, when they exceed a budget and nothing was compared
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `strata sums --check --json` prints it."""
+        return asdict(self)
+
+
+def checked_as_declared(
+    stores: Stores, shard: str, settings: ReadSettings = DEFAULTS, most_bytes: int = 0
+) -> SumsCheck | None:
+    """Check the sums that a shard is declared to hold; None if it holds none, or none yet.
+
+    `most_bytes`: of both shards; where they have more, nothing is compared; 0: no limit.
+    Raises: as `check_sums`.
+    """
+    machine = Machine(stores)
+    state = machine.load(shard)
+    wish = declared_wish(state.spec)
+    if wish is None or state.upper == MIN_TIME:
+        return None
+    both = (*state.batches, *machine.load(wish.source).batches)
+    size_bytes = sum(batch.size_bytes for batch in both)
+    if 0 < most_bytes < size_bytes:
+        return SumsCheck(wish.source, state.upper - 1, 0, 0, None, size_bytes)
+    return check_sums(stores, wish, settings)
+
+
+def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsCheck:
+    """Compare the target with sums of the whole source at the target's last time.
+
+    Raises: as `maintain_sums`. Cost: reads all of both; nothing is skipped.
+    """
+    with (
+        reading(stores, wish.source, settings, "sums-check") as source,
+        reading(stores, wish.target, settings, "sums-check") as target,
+    ):
+        table = SumsTable.of(source, wish)
+        check_target(stores, target, source, wish, table)
+        if target.upper == MIN_TIME:
+            raise InvalidRequest("these sums have no time yet", shard=wish.target, cure="a run")
+        as_of = target.upper - 1
+        filter = sums_filter(source, wish)
+        plan = plan_read(stores, source, as_of=as_of, pushdown="off")
+        rows = filtered_scan(stores, source, plan, filter=filter, columns=table.columns)
+        right: dict[Group, GroupSums] = {}
+        values: dict[Group, Values] = {}
+        slim = table.fold.ends if plan.monotonic else ()
+        for group, _, numbers, row in table.changes(rows):
+            right[group] = right.get(group, table.nothing).plus(numbers)
+            if table.valued:
+                there = values.get(group) or values.setdefault(group, table.fold.no_values)
+                add_value(there, row, numbers.count, slim)
+        for group, there in values.items():
+            ends = tuple(end.of(there) for end in table.fold.ends)
+            right[group] = replace(right[group], ends=ends)
+        plan = plan_read(stores, target, as_of=as_of, pushdown="off")
+        stored = table.held(scan(stores, target, plan, consolidate=True))
+        return _compared(wish, table, as_of, right, stored)
+
+
+def _compared(
+    wish: SumsWish,
+    table: SumsTable,
+    as_of: int,
+    right: dict[Group, GroupSums],
+    stored: Iterator[tuple[Group, GroupSums, int]],
+) -> SumsCheck:
+    held: dict[Group, GroupSums] = {}
+    twice: set[Group] = set()
+    for group, numbers, count in stored:
+        if count != 1 or group in held:
+            twice.add(group)
+        held[group] = numbers
+    nothing = table.nothing
+    groups = held.keys() | right.keys()
+    wrong = [g for g in groups if g in twice or held.get(g, nothing) != right.get(g, nothing)]
+    first = min(wrong, key=repr, default=None)
+    shown = None if first is None else table.shown(first, held.get(first), right.get(first))
+    return SumsCheck(wish.source, as_of, len(held), len(wrong), shown)

@@ -1,0 +1,178 @@
+"""Tables of Delta Lake, read by the library deltalake.
+
+What changed between two versions comes from the change feed where it is on, and otherwise from the
+data files: rows of removed files leave, rows of added files come. Both say the same.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+from pyarrow.dataset import FileSystemDataset as Files
+from pyarrow.dataset import Fragment, ParquetFileFormat
+
+from strata.adopt.peer import (
+    CHANGE_TYPE,
+    REPLACE,
+    Difference,
+    Flow,
+    PeerVersion,
+    bare,
+    reading_peer,
+)
+from strata.errors import InvalidRequest
+
+FEED: Final = "delta.enableChangeDataFeed"
+FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
+# What moves rows without a data file of its own, or gives columns other names in files.
+SPECIAL: Final = ("deletionVectors", "columnMapping")
+READ_AHEAD: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPeer:
+    """A table of Delta Lake."""
+
+    at: str  # as it was asked for: may hold secrets
+    identity: str
+    format: str = "delta"
+
+    @property
+    def address(self) -> str:
+        """See `Peer.address`."""
+        return bare(self.at)
+
+    @staticmethod
+    def open(address: str) -> "DeltaPeer":
+        """Return the table at an address. Raises: InvalidRequest if there is none."""
+        with reading_peer("deltalake", bare(address), (TableNotFoundError, DeltaError)):
+            return DeltaPeer(address, str(DeltaTable(address).metadata().id))
+
+    def version(self, wanted: int | None) -> PeerVersion:
+        """See `Peer.version`."""
+        with reading_peer("deltalake", self.address, (TableNotFoundError, DeltaError)):
+            table = DeltaTable(self.at, version=wanted)
+            if str(table.metadata().id) != self.identity:
+                raise InvalidRequest(
+                    "another table has taken the place of this one",
+                    table=self.address,
+                    cure="run again",
+                )
+            columns = pa.schema(table.schema().to_arrow())
+            return PeerVersion(
+                str(table.version()), str(table.version()), _moment(table), columns, handle=table
+            )
+
+    def recall(self, name: str) -> PeerVersion:
+        """See `Peer.recall`."""
+        return self.version(int(name))
+
+    def overtaken(self, held: str, wanted: PeerVersion) -> bool:
+        """See `Peer.overtaken`."""
+        return int(held) > int(wanted.name)
+
+    def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
+        """See `Peer.whole`."""
+        with reading_peer("deltalake", self.address):
+            yield from pa.RecordBatchReader.from_stream(version.handle.scan())
+
+    def changes(self, old: PeerVersion, new: PeerVersion) -> Difference:
+        """See `Peer.changes`."""
+        before, after = old.handle, new.handle
+        special = sorted({*_features(before), *_features(after)} & {*SPECIAL})
+        if not special and _fed(after) and _fed(before) and _feed_shows(old, new):
+            found = self._by_feed(old, new)
+            if found is not None:
+                return found
+        if special:
+            raise InvalidRequest(
+                "what changed in this table cannot be told from its files",
+                table=self.address,
+                features=special,
+                cure=REPLACE,
+            )
+        return self._by_files(old, new)
+
+    def _by_feed(self, old: PeerVersion, new: PeerVersion) -> Difference | None:
+        """Return the change feed between two versions; None if it was off in between."""
+        first, last = int(old.name) + 1, int(new.name)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with reading_peer("deltalake", self.address):
+                feed = new.handle.load_cdf(starting_version=first, ending_version=last)
+                yield from pa.RecordBatchReader.from_stream(feed)
+
+        try:
+            new.handle.load_cdf(starting_version=first, ending_version=last)
+        except (DeltaError, ValueError):
+            return None
+        counts = _rows(old.handle), _rows(new.handle)
+        more = None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
+        return Difference("feed", (Flow(new, False, None, batches),), rows=more)
+
+    def _by_files(self, old: PeerVersion, new: PeerVersion) -> Difference:
+        with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
+            before, after = _files(old), _files(new)
+        removed = [one for path, one in before.items() if path not in after]
+        added = [one for path, one in after.items() if path not in before]
+        flows = []
+        if removed:
+            flows.append(Flow(old, True, -1, self._reader(old, removed)))
+        if added:
+            flows.append(Flow(new, False, 1, self._reader(new, added)))
+        return Difference("files", tuple(flows), len(added), len(removed))
+
+    def _reader(
+        self, version: PeerVersion, some: list[Fragment]
+    ) -> Callable[[], Iterator[pa.RecordBatch]]:
+        def batches() -> Iterator[pa.RecordBatch]:
+            with reading_peer("deltalake", self.address):
+                files = Files(some, version.columns, ParquetFileFormat())
+                yield from files.to_batches(
+                    batch_readahead=READ_AHEAD, fragment_readahead=1, cache_metadata=False
+                )
+
+        return batches
+
+
+def _files(version: PeerVersion) -> dict[str, Fragment]:
+    dataset = version.handle.to_pyarrow_dataset(schema=version.columns)
+    return {fragment.path: fragment for fragment in dataset.get_fragments()}
+
+
+def _moment(table: DeltaTable) -> int:
+    """Return when the loaded version was committed; 0 if the log does not say it any more."""
+    entries = table.history(1)
+    if not entries or entries[0].get("version") != table.version():
+        return 0
+    return int(entries[0].get("timestamp", 0))
+
+
+def _features(table: DeltaTable) -> list[str]:
+    protocol = table.protocol()
+    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return [*(protocol.reader_features or ()), *(["columnMapping"] if mapped else [])]
+
+
+def _fed(table: DeltaTable) -> bool:
+    return table.metadata().configuration.get(FEED, "").lower() == "true"
+
+
+def _feed_shows(old: PeerVersion, new: PeerVersion) -> bool:
+    """Return whether the feed has all columns of both versions: it has those of the new one."""
+    names = {*new.columns.names} | {*old.columns.names}
+    kept = all(field in new.columns for field in old.columns)
+    return kept and names.isdisjoint(FEED_COLUMNS)
+
+
+def _rows(table: DeltaTable) -> int | None:
+    """Return how many rows the log says a version has; None where it does not."""
+    actions: Any = pa.table(table.get_add_actions(flatten=True))
+    if "num_records" not in actions.column_names:
+        return None if actions.num_rows else 0
+    counts = actions.column("num_records")
+    return None if counts.null_count else int(pc.sum(counts).as_py() or 0)

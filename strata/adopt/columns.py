@@ -108,36 +108,56 @@ class Fit:
             return "it has a default in one of them"
         return ""
 
-    def tables(self, flow: Flow, before: Relation | None, counted: "Counted") -> Iterator[pa.Table]:
-        """Yield the rows of a flow with the shard's column names and their diffs.
+    def schema(self, flow: Flow, before: Relation | None, newest: PeerVersion) -> pa.Schema:
+        """Return the schema of a flow: the columns of the shard that its rows have, and the diff.
+
+        Columns with a default are left out, to be filled as the ingest of any rows fills them. A
+        column that is new to shard and table is null in old rows.
+        """
+        names, fields = self._names(flow, before), []
+        for column in self.relation.columns:
+            if column.name in names:
+                kind = flow.version.columns.field(names[column.name]).type
+                fields.append(pa.field(column.name, kind))
+            elif column.default is None:
+                fields.append(newest.columns.field(column.name).with_metadata(None))
+        return pa.schema(
+            [*(f.with_nullable(True) for f in fields), pa.field(self.diff, pa.int64())]
+        )
+
+    def tables(
+        self, flow: Flow, before: Relation | None, schema: pa.Schema, counted: "RowTally"
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of a flow in its `schema`.
 
         `before`: the columns of the shard when it took in the version that old rows are of.
         """
-        names = self._names(flow, before if flow.old else None)
-        schema = pa.schema([flow.version.columns.field(name) for name in names.values()])
-        # Columns with a default are filled as the ingest of any rows fills them.
-        new = [c.name for c in self.relation.columns if c.name not in names and c.default is None]
+        names = self._names(flow, before)
         for batch in flow.batches():
             if not batch.num_rows:
                 continue
             diffs = _diffs(batch, flow.sign)
             counted.add(diffs)
-            rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-            rows = rows.rename_columns(list(names))
-            for name in new:
-                rows = rows.append_column(name, pa.nulls(rows.num_rows))
-            yield rows.append_column(self.diff, diffs)
+            columns = []
+            for field in schema:
+                if field.name == self.diff:
+                    columns.append(diffs)
+                elif field.name in names:
+                    columns.append(batch.column(names[field.name]).cast(field.type))
+                else:
+                    columns.append(pa.nulls(batch.num_rows, field.type))
+            yield pa.Table.from_arrays(columns, schema=schema)
 
     def _names(self, flow: Flow, before: Relation | None) -> Mapping[str, str]:
         """Return the shard's columns that rows have, each with the table's name."""
         found = flow.version.columns.names
-        if before is None:
+        if before is None or not flow.old:
             return {n: n for n in self.relation.by_name if n in found}
         pairs = ((c.name, before.by_id.get(c.id)) for c in self.relation.columns)
         return {name: c.name for name, c in pairs if c is not None and c.name in found}
 
 
-class Counted:
+class RowTally:
     """How many rows came, added less retracted."""
 
     def __init__(self) -> None:
@@ -163,7 +183,7 @@ def _diffs(batch: pa.RecordBatch, sign: int | None) -> pa.Array:
 def _may_hold(kind: pa.DataType, target: ColumnType) -> bool:
     """Return whether some value of an Arrow type can be a value of a declared type.
 
-    Errs: True where only reading tells; then each row is judged.
+    Errs: True where it depends on the value; then each row is judged.
     """
     sample = _sample(kind)
     return sample is None or not len(from_arrow(sample, target).bad)

@@ -18,10 +18,10 @@ from pyarrow.dataset import Fragment, ParquetFileFormat
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
-    Difference,
+    VersionDifference,
     Flow,
     PeerVersion,
-    bare,
+    without_secrets,
     reading_peer,
 )
 from strata.errors import InvalidRequest
@@ -44,12 +44,12 @@ class DeltaPeer:
     @property
     def address(self) -> str:
         """See `Peer.address`."""
-        return bare(self.at)
+        return without_secrets(self.at)
 
     @staticmethod
     def open(address: str) -> "DeltaPeer":
         """Return the table at an address. Raises: InvalidRequest if there is none."""
-        with reading_peer("deltalake", bare(address), (TableNotFoundError, DeltaError)):
+        with reading_peer("deltalake", without_secrets(address), (TableNotFoundError, DeltaError)):
             return DeltaPeer(address, str(DeltaTable(address).metadata().id))
 
     def version(self, wanted: int | None) -> PeerVersion:
@@ -80,7 +80,7 @@ class DeltaPeer:
         with reading_peer("deltalake", self.address):
             yield from pa.RecordBatchReader.from_stream(version.handle.scan())
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> Difference:
+    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
         """See `Peer.changes`."""
         before, after = old.handle, new.handle
         special = sorted({*_features(before), *_features(after)} & {*SPECIAL})
@@ -90,14 +90,14 @@ class DeltaPeer:
                 return found
         if special:
             raise InvalidRequest(
-                "what changed in this table cannot be told from its files",
+                "the files of this table do not show what changed",
                 table=self.address,
                 features=special,
                 cure=REPLACE,
             )
         return self._by_files(old, new)
 
-    def _by_feed(self, old: PeerVersion, new: PeerVersion) -> Difference | None:
+    def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:
         """Return the change feed between two versions; None if it was off in between."""
         first, last = int(old.name) + 1, int(new.name)
 
@@ -112,9 +112,9 @@ class DeltaPeer:
             return None
         counts = _rows(old.handle), _rows(new.handle)
         more = None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
-        return Difference("feed", (Flow(new, False, None, batches),), rows=more)
+        return VersionDifference("feed", (Flow(new, False, None, batches),), rows=more)
 
-    def _by_files(self, old: PeerVersion, new: PeerVersion) -> Difference:
+    def _by_files(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
         with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
             before, after = _files(old), _files(new)
         removed = [one for path, one in before.items() if path not in after]
@@ -124,7 +124,7 @@ class DeltaPeer:
             flows.append(Flow(old, True, -1, self._reader(old, removed)))
         if added:
             flows.append(Flow(new, False, 1, self._reader(new, added)))
-        return Difference("files", tuple(flows), len(added), len(removed))
+        return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _reader(
         self, version: PeerVersion, some: list[Fragment]

@@ -19,7 +19,14 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
-from strata.adopt.peer import REPLACE, Difference, Flow, PeerVersion, bare, reading_peer
+from strata.adopt.peer import (
+    REPLACE,
+    VersionDifference,
+    Flow,
+    PeerVersion,
+    without_secrets,
+    reading_peer,
+)
 from strata.errors import InvalidRequest
 
 EMPTY: Final = 0  # stands for the snapshot of a table that has none
@@ -47,7 +54,7 @@ class IcebergPeer:
     @property
     def address(self) -> str:
         """See `Peer.address`."""
-        return bare(self.at)
+        return without_secrets(self.at)
 
     @staticmethod
     def open(address: str, catalog: str = "") -> "IcebergPeer":
@@ -55,7 +62,7 @@ class IcebergPeer:
 
         Raises: InvalidRequest if there is none.
         """
-        with reading_peer("PyIceberg", bare(address), KNOWN):
+        with reading_peer("PyIceberg", without_secrets(address), KNOWN):
             return IcebergPeer(address, catalog, str(_load(address, catalog).metadata.table_uuid))
 
     def version(self, wanted: int | None) -> PeerVersion:
@@ -84,7 +91,7 @@ class IcebergPeer:
         with reading_peer("PyIceberg", self.address, KNOWN):
             yield from _batches(version.handle, _tasks(version.handle))
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> Difference:
+    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
         """See `Peer.changes`."""
         with reading_peer("PyIceberg", self.address, KNOWN):
             before, after = _tasks(old.handle), _tasks(new.handle)
@@ -94,7 +101,7 @@ class IcebergPeer:
             flows.append(Flow(old, True, -1, partial(self._some, old.handle, removed)))
         if added:
             flows.append(Flow(new, False, 1, partial(self._some, new.handle, added)))
-        return Difference("files", tuple(flows), len(added), len(removed))
+        return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _some(self, loaded: _Loaded, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
         with reading_peer("PyIceberg", self.address, KNOWN):
@@ -152,10 +159,21 @@ def _load(address: str, catalog: str) -> Table:
 
 
 def _tasks(loaded: _Loaded) -> list[FileScanTask]:
-    """Return the data files of a snapshot, each with the files that delete rows of it."""
+    """Return the data files of a snapshot, each with the files that delete rows of it.
+
+    Raises: InvalidRequest where rows are deleted in a way that the library does not know.
+    """
     if loaded.snapshot == EMPTY:
         return []
-    return list(loaded.table.scan(snapshot_id=loaded.snapshot).plan_files())
+    try:
+        return list(loaded.table.scan(snapshot_id=loaded.snapshot).plan_files())
+    except ValueError as error:
+        raise InvalidRequest(
+            "PyIceberg cannot read this snapshot",
+            snapshot=loaded.snapshot,
+            reason=" ".join(str(error).split())[:300],
+            cure="rewrite the table's files, so that none deletes by equality",
+        ) from error
 
 
 def _more(some: Sequence[FileScanTask], others: Sequence[FileScanTask]) -> list[FileScanTask]:

@@ -40,7 +40,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """What turns the rows of one version into those of another."""
 
     how: str  # feed | files
@@ -87,7 +87,7 @@ class Peer(Protocol):
         """Yield the rows of a version."""
         ...
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> Difference:
+    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
         """Return what changed; nothing is read yet.
 
         Raises: InvalidRequest with its cure if that cannot be found out.
@@ -124,10 +124,10 @@ def reading_peer(
         ) from error
 
 
-def bare(address: str) -> str:
+def without_secrets(address: str) -> str:
     """Return an address as people may see it: without user, password and signature.
 
-    >>> bare("s3://key:secret@lake/orders?sig=abc")
+    >>> without_secrets("s3://key:secret@lake/orders?sig=abc")
     's3://lake/orders'
     """
     return re.sub(r"//[^/@]*@", "//", address.partition("?")[0])

@@ -7,14 +7,17 @@ appended only to the very state that it was worked out from. So of two runs at o
 the other looks again; a killed run leaves nothing but blobs that nobody names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
-from strata.adopt.columns import Counted, Fit
-from strata.adopt.peer import REPLACE, Difference, Flow, Peer, PeerVersion
-from strata.adopt.record import Record, Standing, standing_of, table_mark
+import pyarrow as pa
+
+from strata.adopt.columns import RowTally, Fit
+from strata.adopt.peer import REPLACE, VersionDifference, Flow, Peer, PeerVersion
+from strata.adopt.record import AdoptionRecord, Standing, standing_of, table_mark
 from strata.adopt.retract import retract_all
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.ingest.tables import Opened, Rows, commit_tables, open_batch, table_task
@@ -81,7 +84,7 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
         state = machine.load(name)
         work = _planned(stores, state, peer, wanted, all_anew=all_anew)
         if work.nothing or dry_run:
-            return work.told(dry_run=dry_run)
+            return work.result(dry_run=dry_run)
         try:
             with Lease(machine, name, "adopt") as lease:
                 return _carry_out(stores, settings, work, lease.name)
@@ -100,10 +103,9 @@ class _Work:
     state: State
     peer: Peer
     fit: Fit
-    held: Record | None  # of this table
+    held: AdoptionRecord | None  # of this table
     version: PeerVersion
-    difference: Difference
-    count: int  # of adoptions before this one
+    difference: VersionDifference
     retracts: bool = False  # what the shard holds
 
     @property
@@ -117,14 +119,23 @@ class _Work:
             return None
         return next(r for r in self.state.relations if r.version == self.held.relation)
 
-    def told(self, report: IngestReport | None = None, *, dry_run: bool = False) -> Adopted:
+    def result(self, report: IngestReport | None = None, *, dry_run: bool = False) -> Adopted:
         peer, found = self.peer, self.difference
         known = report is not None and report.already_committed
         return Adopted(
-            self.state.name, peer.format, peer.address, peer.identity, self.version.shown,
-            None if self.held is None else self.held.version.split("-")[0], found.how,
-            found.added, found.removed, self.nothing or known, dry_run, report,
-        )  # fmt: skip
+            self.state.name,
+            peer.format,
+            peer.address,
+            peer.identity,
+            self.version.shown,
+            None if self.held is None else self.held.version.split("-")[0],
+            found.how,
+            found.added,
+            found.removed,
+            self.nothing or known,
+            dry_run,
+            report,
+        )
 
 
 def _planned(
@@ -138,16 +149,16 @@ def _planned(
         _check_empty(state, peer, standing)
     version = peer.version(wanted)  # after the state: so it is no older than what the shard holds
     fit = Fit.of(state.name, state.relation)
-    work = partial(_Work, state, peer, fit, held, version, count=record.count if record else 0)
+    work = partial(_Work, state, peer, fit, held, version)
     if held is not None and not all_anew:
         same = held.version.split("-")[0] == version.name.split("-")[0]
         if same or peer.overtaken(held.version, version):
-            return work(difference=Difference("nothing", ()))
+            return work(difference=VersionDifference("nothing", ()))
     fit.check(peer, version)
     if held is None or all_anew:
         flow = Flow(version, False, 1, partial(peer.whole, version))
         how = "replace" if all_anew else "whole"
-        return work(difference=Difference(how, (flow,)), retracts=all_anew)
+        return work(difference=VersionDifference(how, (flow,)), retracts=all_anew)
     old = peer.recall(held.version)
     found = work(difference=peer.changes(old, version))
     assert found.before is not None
@@ -180,32 +191,32 @@ def _carry_out(stores: Stores, settings: Settings, work: _Work, writer: str) -> 
     state, version = work.state, work.version
     at = min(version.at_ms or stores.clock(), stores.clock())
     lower = max(state.upper, at)
-    record = Record(
+    record = AdoptionRecord(
         work.peer.format,
         table_mark(work.peer.identity),
         version.name,
         state.relation.version,
-        work.count + 1,
+        state.upper,
     )
     rows = Rows(lower, lower + 1, record.token, "diff", diff_column=work.fit.diff)
     opened = open_batch(stores, settings, state.name, rows)
     if opened.state.upper != state.upper or opened.state.relation != state.relation:
         raise Conflict("the shard went on meanwhile", shard=state.name, cure="run again")
     if opened.report is not None:  # a double of this run was faster
-        return work.told(opened.report)
+        return work.result(opened.report)
     results = list(_results(stores, settings, work, opened))
     report = commit_tables(
         stores, settings, opened, results, upper_of_basis=state.upper, writer=writer
     )
-    return work.told(report)
+    return work.result(report)
 
 
 def _results(
     stores: Stores, settings: Settings, work: _Work, opened: Opened
 ) -> Iterator[TaskResult]:
-    counted = Counted()
-    for number, flow in enumerate(work.difference.flows):
-        tables = work.fit.tables(flow, work.before, counted)
+    counted = RowTally()
+    streams = _streams(work, counted)
+    for number, tables in enumerate(streams):
         yield from table_task(opened.task, tables, number, settings.ingest.task_bytes, stores.blob)
     expected = work.difference.rows
     if expected is not None and counted.sum != expected:
@@ -218,4 +229,20 @@ def _results(
             cure=REPLACE,
         )
     if work.retracts:
-        yield from retract_all(stores, settings, opened, len(work.difference.flows))
+        yield from retract_all(stores, settings, opened, len(streams))
+
+
+def _streams(work: _Work, counted: RowTally) -> list[Iterator[pa.Table]]:
+    """Return the rows of all flows, those of one schema together: so equal rows cancel early."""
+    streams: dict[pa.Schema, list[Iterator[pa.Table]]] = {}
+    for flow in work.difference.flows:
+        schema = work.fit.schema(flow, work.before, work.version)
+        tables = work.fit.tables(flow, work.before, schema, counted)
+        streams.setdefault(schema, []).append(tables)
+    return [_in_turn(some) for some in streams.values()]
+
+
+def _in_turn(streams: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
+    """Yield a table of each stream, then the next of each."""
+    for some in zip_longest(*streams):
+        yield from (table for table in some if table is not None)

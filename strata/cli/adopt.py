@@ -80,9 +80,14 @@ def adopt(
     if shard not in context.machine.names():
         raise _undeclared(shard, peer, wanted)
     done = adopt_table(
-        context.stores, context.settings, shard, peer,
-        wanted=wanted, all_anew=replace, dry_run=dry_run,
-    )  # fmt: skip
+        context.stores,
+        context.settings,
+        shard,
+        peer,
+        wanted=wanted,
+        all_anew=replace,
+        dry_run=dry_run,
+    )
     _remark(done)
     document = done.to_json() | ({"reason": reason} if reason else {})
     return answer(document, pairs("", document))
@@ -110,7 +115,7 @@ def _kind(source: str, catalog: str) -> str:
     if (folder / "metadata").is_dir():
         return "iceberg"
     raise InvalidRequest(
-        "nothing shows of which format this table is",
+        "nothing shows the format of this table",
         table=source,
         cure="--format delta or --format iceberg; plain files: strata ingest SHARD --from FOLDER",
     )

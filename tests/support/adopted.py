@@ -25,7 +25,7 @@ from strata.model.settings import Settings
 from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 from strata.read.scan import scan
-from strata.state.schema import AddColumn
+from strata.state.schema import AddColumn, DropColumn, RenameColumn
 from strata.store.open import Stores
 from tests.support.stored import memory_stores
 
@@ -46,11 +46,17 @@ class Mirror:
 
     def create(self, columns: Sequence[str] = ("id int64", "s string")) -> None:
         declared = [dict(zip(("name", "type"), c.split(), strict=True)) for c in columns]
-        Machine(self.stores).create(parse_spec({"name": NAME, "columns": declared}))
+        Machine(self.stores).create(parse_spec({"name": NAME, "columns": declared, "key": ["id"]}))
 
     def add(self, name: str, kind: str, default: object = None) -> None:
         change = AddColumn(name, parse_type(kind), True, default)
         Machine(self.stores).evolve(NAME, change)
+
+    def drop(self, name: str) -> None:
+        Machine(self.stores).evolve(NAME, DropColumn(name))
+
+    def rename(self, name: str, to: str) -> None:
+        Machine(self.stores).evolve(NAME, RenameColumn(name, to))
 
     def adopt(self, peer: Peer, **how: Any) -> Adopted:
         return adopt_table(self.stores, Settings(), NAME, peer, **how)
@@ -88,9 +94,11 @@ class DeltaWorld:
         self.at, self.extra = str(folder / "delta"), list[str]()
         self.how: dict[str, Any] = {"partition_by": ["s"]} if parted else {}
         write_deltalake(
-            self.at, made([(1, "a"), (2, None)], ()),
-            configuration={"delta.enableChangeDataFeed": "true"} if feed else {}, **self.how,
-        )  # fmt: skip
+            self.at,
+            made([(1, "a"), (2, None)], ()),
+            configuration={"delta.enableChangeDataFeed": "true"} if feed else {},
+            **self.how,
+        )
 
     @property
     def table(self) -> DeltaTable:
@@ -181,7 +189,9 @@ class IcebergWorld:
     def upsert(self, cells: Cells, _: int) -> None:
         one_each = list({id: (id, s) for id, s in cells}.values())
         with_ids = self.table.scan().to_arrow().column("id").to_pylist()
-        if len(set(with_ids)) == len(with_ids):  # PyIceberg refuses others
+        newest, schema = self.table.current_snapshot(), self.table.schema()
+        plain = newest is not None and newest.schema_id == schema.schema_id
+        if plain and len(set(with_ids)) == len(with_ids):  # PyIceberg refuses others
             self.table.upsert(made(one_each, self.extra, 8), ["id"])
 
     def roll_back(self, _: Cells, __: int) -> None:

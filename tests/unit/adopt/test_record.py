@@ -2,7 +2,7 @@
 
 import pytest
 
-from strata.adopt.record import Record, record_of, standing_of, table_mark
+from strata.adopt.record import AdoptionRecord, adoption_of, standing_of, table_mark
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.spec import check_name
@@ -13,7 +13,7 @@ from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
 RELATION = Relation(0, (Column(1, "id", parse_type("int64")),), (1,), ())
-RECORD = Record("iceberg", table_mark("some table"), "9223372036854775807-4", 3, 12)
+RECORD = AdoptionRecord("iceberg", table_mark("some table"), "9223372036854775807-4", 3, 12)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def commit(stores: Stores, token: str, at: int) -> None:
 
 
 def test_a_token_is_the_record_that_it_was_made_of() -> None:
-    assert record_of(RECORD.token) == RECORD
+    assert adoption_of(RECORD.token) == RECORD
     assert check_name(RECORD.token) == RECORD.token
 
 
@@ -37,7 +37,7 @@ def test_a_token_is_the_record_that_it_was_made_of() -> None:
     ["interval-0123", "revert:0:1:all:0", RECORD.token + ".1", "adopt.hudi.0123456789ab.1.0.1"],
 )
 def test_other_tokens_are_no_record(token: str) -> None:
-    assert record_of(token) is None
+    assert adoption_of(token) is None
 
 
 def test_a_shard_without_rows_holds_nothing(stores: Stores) -> None:
@@ -48,12 +48,12 @@ def test_a_shard_without_rows_holds_nothing(stores: Stores) -> None:
 
 
 def test_the_newest_adoption_counts_and_empty_intervals_do_not(stores: Stores) -> None:
-    commit(stores, Record("delta", "0" * 12, "1", 0, 1).token, 0)
-    commit(stores, Record("delta", "0" * 12, "2", 0, 2).token, 1)
+    commit(stores, AdoptionRecord("delta", "0" * 12, "1", 0, 1).token, 0)
+    commit(stores, AdoptionRecord("delta", "0" * 12, "2", 0, 2).token, 1)
     commit(stores, "interval-1", 2)
 
     standing = standing_of(stores.blob, Machine(stores).load("shard"))
-    assert standing.record == Record("delta", "0" * 12, "2", 0, 2)
+    assert standing.record == AdoptionRecord("delta", "0" * 12, "2", 0, 2)
 
 
 def test_rows_of_others_are_seen(stores: Stores) -> None:

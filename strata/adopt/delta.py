@@ -4,33 +4,33 @@ What changed between two versions comes from the change feed where it is on, and
 data files: rows of removed files leave, rows of added files come. Both say the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
-from pyarrow.dataset import FileSystemDataset as Files
-from pyarrow.dataset import Fragment, ParquetFileFormat
 
+from strata.adopt.delta_files import MARKED, DeltaFile, data_files
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
-    VersionDifference,
+    FeedError,
     Flow,
     PeerVersion,
-    without_secrets,
+    VersionDifference,
+    first_words,
     reading_peer,
+    without_secrets,
 )
 from strata.errors import InvalidRequest
 
 FEED: Final = "delta.enableChangeDataFeed"
 FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
-# What moves rows without a data file of its own, or gives columns other names in files.
-SPECIAL: Final = ("deletionVectors", "columnMapping")
-READ_AHEAD: Final = 2
+MAPPED: Final = "columnMapping"  # columns have other names in files
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +80,34 @@ class DeltaPeer:
         with reading_peer("deltalake", self.address):
             yield from pa.RecordBatchReader.from_stream(version.handle.scan())
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
+    def changes(
+        self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
+    ) -> VersionDifference:
         """See `Peer.changes`."""
         before, after = old.handle, new.handle
-        special = sorted({*_features(before), *_features(after)} & {*SPECIAL})
-        if not special and _fed(after) and _fed(before) and _feed_shows(old, new):
-            found = self._by_feed(old, new)
-            if found is not None:
-                return found
-        if special:
+        features = {*_features(before), *_features(after)}
+        if MAPPED in features:
             raise InvalidRequest(
                 "the files of this table do not show what changed",
                 table=self.address,
-                features=special,
+                feature=MAPPED,
                 cure=REPLACE,
             )
-        return self._by_files(old, new)
+        # Who deletes by marks need not write the feed, and the library does not derive it then.
+        fed = _fed(after) and _fed(before) and _feed_shows(old, new) and MARKED not in features
+        found = self._by_feed(old, new) if feed and fed else None
+        return found or self._by_files(old, new)
 
     def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:
         """Return the change feed between two versions; None if it was off in between."""
         first, last = int(old.name) + 1, int(new.name)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with reading_peer("deltalake", self.address):
-                feed = new.handle.load_cdf(starting_version=first, ending_version=last)
-                yield from pa.RecordBatchReader.from_stream(feed)
+            try:
+                found = new.handle.load_cdf(starting_version=first, ending_version=last)
+                yield from pa.RecordBatchReader.from_stream(found)
+            except Exception as error:  # it is the library's own, of some kind
+                raise FeedError(first_words(error)) from error
 
         try:
             new.handle.load_cdf(starting_version=first, ending_version=last)
@@ -116,32 +119,20 @@ class DeltaPeer:
 
     def _by_files(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
         with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
-            before, after = _files(old), _files(new)
-        removed = [one for path, one in before.items() if path not in after]
-        added = [one for path, one in after.items() if path not in before]
+            before, after = data_files(self.at, old.handle), data_files(self.at, new.handle)
+        removed = [one for path, file in before.items() for one in file.without(after.get(path))]
+        added = [one for path, file in after.items() for one in file.without(before.get(path))]
         flows = []
         if removed:
-            flows.append(Flow(old, True, -1, self._reader(old, removed)))
+            flows.append(Flow(old, True, -1, partial(self._rows_in, old, removed)))
         if added:
-            flows.append(Flow(new, False, 1, self._reader(new, added)))
+            flows.append(Flow(new, False, 1, partial(self._rows_in, new, added)))
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
-    def _reader(
-        self, version: PeerVersion, some: list[Fragment]
-    ) -> Callable[[], Iterator[pa.RecordBatch]]:
-        def batches() -> Iterator[pa.RecordBatch]:
-            with reading_peer("deltalake", self.address):
-                files = Files(some, version.columns, ParquetFileFormat())
-                yield from files.to_batches(
-                    batch_readahead=READ_AHEAD, fragment_readahead=1, cache_metadata=False
-                )
-
-        return batches
-
-
-def _files(version: PeerVersion) -> dict[str, Fragment]:
-    dataset = version.handle.to_pyarrow_dataset(schema=version.columns)
-    return {fragment.path: fragment for fragment in dataset.get_fragments()}
+    def _rows_in(self, version: PeerVersion, some: list[DeltaFile]) -> Iterator[pa.RecordBatch]:
+        with reading_peer("deltalake", self.address):
+            for one in some:
+                yield from one.batches(version.columns)
 
 
 def _moment(table: DeltaTable) -> int:
@@ -155,7 +146,7 @@ def _moment(table: DeltaTable) -> int:
 def _features(table: DeltaTable) -> list[str]:
     protocol = table.protocol()
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
-    return [*(protocol.reader_features or ()), *(["columnMapping"] if mapped else [])]
+    return [*(protocol.reader_features or ()), *([MAPPED] if mapped else [])]
 
 
 def _fed(table: DeltaTable) -> bool:

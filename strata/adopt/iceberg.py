@@ -21,11 +21,11 @@ from pyiceberg.table import FileScanTask, StaticTable, Table
 
 from strata.adopt.peer import (
     REPLACE,
-    VersionDifference,
     Flow,
     PeerVersion,
-    without_secrets,
+    VersionDifference,
     reading_peer,
+    without_secrets,
 )
 from strata.errors import InvalidRequest
 
@@ -91,7 +91,9 @@ class IcebergPeer:
         with reading_peer("PyIceberg", self.address, KNOWN):
             yield from _batches(version.handle, _tasks(version.handle))
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
+    def changes(
+        self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
+    ) -> VersionDifference:
         """See `Peer.changes`."""
         with reading_peer("PyIceberg", self.address, KNOWN):
             before, after = _tasks(old.handle), _tasks(new.handle)

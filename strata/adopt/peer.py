@@ -87,12 +87,18 @@ class Peer(Protocol):
         """Yield the rows of a version."""
         ...
 
-    def changes(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
-        """Return what changed; nothing is read yet.
+    def changes(
+        self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
+    ) -> VersionDifference:
+        """Return what changed; nothing is read yet. Without `feed` no change feed is used.
 
         Raises: InvalidRequest with its cure if that cannot be found out.
         """
         ...
+
+
+class FeedError(Exception):
+    """A change feed cannot be read, or contradicts the table's log: its files say the same."""
 
 
 @contextmanager
@@ -105,21 +111,21 @@ def reading_peer(
     """
     try:
         yield
-    except StrataError:
+    except (FeedError, StrataError):
         raise
     except Exception as error:  # each library has errors of its own
         if isinstance(error, (FileNotFoundError, *known)):
             raise InvalidRequest(
                 f"{library} cannot read this table",
                 table=address,
-                reason=_first_words(error),
+                reason=first_words(error),
                 cure=f"is the address right? were files removed? {REPLACE}",
             ) from error
         raise Unavailable(
             f"{library} failed to read this table",
             certain=True,
             table=address,
-            reason=_first_words(error),
+            reason=first_words(error),
             cure="run again; nothing was committed",
         ) from error
 
@@ -133,6 +139,7 @@ def without_secrets(address: str) -> str:
     return re.sub(r"//[^/@]*@", "//", address.partition("?")[0])
 
 
-def _first_words(error: Exception) -> str:
+def first_words(error: Exception) -> str:
+    """Return what an error says, on one line and without secrets."""
     words = " ".join(str(error).split())
     return re.sub(r"\?\S*", "?…", re.sub(r"//[^/@\s]*@", "//", words))[:300]

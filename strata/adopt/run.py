@@ -8,18 +8,18 @@ the other looks again; a killed run leaves nothing but blobs that nobody names.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.adopt.columns import RowTally, Fit
-from strata.adopt.peer import REPLACE, VersionDifference, Flow, Peer, PeerVersion
+from strata.adopt.columns import Fit, RowTally
+from strata.adopt.peer import REPLACE, FeedError, Flow, Peer, PeerVersion, VersionDifference
 from strata.adopt.record import AdoptionRecord, Standing, standing_of, table_mark
 from strata.adopt.retract import retract_all
-from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.errors import Conflict, InvalidRequest
 from strata.ingest.tables import Opened, Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, TaskResult
 from strata.machine.machine import Machine
@@ -47,6 +47,7 @@ class Adopted:
     files_removed: int
     already_adopted: bool
     dry_run: bool = False
+    feed_failed: str = ""  # why the change feed was left for the files
     report: IngestReport | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +107,15 @@ class _Work:
     held: AdoptionRecord | None  # of this table
     version: PeerVersion
     difference: VersionDifference
+    old: PeerVersion | None = None  # that the shard holds, if changes are worked out from it
     retracts: bool = False  # what the shard holds
+    feed_failed: str = ""
+
+    def by_files(self, reason: str) -> "_Work":
+        """Return the same work without the change feed."""
+        assert self.old is not None
+        found = self.peer.changes(self.old, self.version, feed=False)
+        return replace(self, difference=found, feed_failed=reason)
 
     @property
     def nothing(self) -> bool:
@@ -134,6 +143,7 @@ class _Work:
             found.removed,
             self.nothing or known,
             dry_run,
+            self.feed_failed,
             report,
         )
 
@@ -160,7 +170,7 @@ def _planned(
         how = "replace" if all_anew else "whole"
         return work(difference=VersionDifference(how, (flow,)), retracts=all_anew)
     old = peer.recall(held.version)
-    found = work(difference=peer.changes(old, version))
+    found = work(difference=peer.changes(old, version), old=old)
     assert found.before is not None
     fit.check_same(found.before, old, version)
     return found
@@ -204,7 +214,11 @@ def _carry_out(stores: Stores, settings: Settings, work: _Work, writer: str) -> 
         raise Conflict("the shard went on meanwhile", shard=state.name, cure="run again")
     if opened.report is not None:  # a double of this run was faster
         return work.result(opened.report)
-    results = list(_results(stores, settings, work, opened))
+    try:
+        results = list(_results(stores, settings, work, opened))
+    except FeedError as error:
+        work = work.by_files(str(error))
+        results = list(_results(stores, settings, work, opened))
     report = commit_tables(
         stores, settings, opened, results, upper_of_basis=state.upper, writer=writer
     )
@@ -220,14 +234,7 @@ def _results(
         yield from table_task(opened.task, tables, number, settings.ingest.task_bytes, stores.blob)
     expected = work.difference.rows
     if expected is not None and counted.sum != expected:
-        raise Corrupt(
-            "the change feed of the table contradicts its log",
-            shard=work.state.name,
-            table=work.peer.address,
-            rows=counted.sum,
-            expected=expected,
-            cure=REPLACE,
-        )
+        raise FeedError(f"it has {counted.sum} rows more or fewer, and the log {expected}")
     if work.retracts:
         yield from retract_all(stores, settings, opened, len(streams))
 

@@ -134,6 +134,10 @@ def _undeclared(shard: str, peer: Peer, wanted: int | None) -> InvalidRequest:
 
 
 def _remark(done: Adopted) -> None:
+    if done.feed_failed:
+        remark(
+            f"{done.shard}: the change feed could not be used, files were read: {done.feed_failed}"
+        )
     if done.already_adopted:
         remark(f"{done.shard}: version {done.version} is in; nothing was changed")
     elif done.report is not None and done.report.counts.rejected:

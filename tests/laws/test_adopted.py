@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
 
-from strata.adopt.columns import RowTally, Fit
+from strata.adopt.columns import Fit, RowTally
 from strata.adopt.delta import DeltaPeer
-from strata.adopt.peer import VersionDifference, PeerVersion
+from strata.adopt.peer import PeerVersion, VersionDifference
 from strata.machine.machine import Machine
 from tests.support.adopted import NAME, DeltaWorld, IcebergWorld, Mirror, deeds
 from tests.support.sizes import tries
@@ -59,6 +59,15 @@ def follow(world: Any, history: list[tuple[str, Any, int, bool]]) -> None:
 def test_a_mirror_of_a_delta_table_equals_it(history: Any, feed: bool, parted: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         follow(DeltaWorld(Path(folder), feed=feed, parted=parted), history)
+
+
+@trying(max_examples=tries(8, 400))
+@given(deeds("append", "hide", "overwrite", "optimize"), st.booleans(), st.booleans())
+def test_a_mirror_of_a_table_with_marks_equals_it(history: Any, feed: bool, parted: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = DeltaWorld(Path(folder), feed=feed, parted=parted)
+        world.allow_marks()
+        follow(world, history)
 
 
 @trying(max_examples=tries(8, 400))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from deltalake.table import TableFeatures
 from hypothesis import strategies as st
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.expressions import EqualTo
@@ -27,6 +28,7 @@ from strata.model.types import parse_type
 from strata.read.scan import scan
 from strata.state.schema import AddColumn, DropColumn, RenameColumn
 from strata.store.open import Stores
+from tests.support.marked import hide_rows
 from tests.support.stored import memory_stores
 
 NAME = "mirror"
@@ -108,7 +110,7 @@ class DeltaWorld:
         return DeltaPeer.open(self.at)
 
     def rows(self) -> Counter[Row]:
-        return rows_of(self.table.to_pyarrow_table())
+        return rows_of(pa.table(self.table.scan().read_all()))
 
     def append(self, cells: Cells, _: int) -> None:
         write_deltalake(self.at, made(cells, self.extra), mode="append")
@@ -134,6 +136,15 @@ class DeltaWorld:
 
     def checkpoint(self, _: Cells, __: int) -> None:
         self.table.create_checkpoint()
+
+    def allow_marks(self) -> None:
+        self.table.alter.add_feature(
+            TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
+        )
+
+    def hide(self, cells: Cells, number: int) -> None:
+        """Delete rows of a file by marks."""
+        hide_rows(self.at, number, [id for id, _ in cells])
 
     def switch(self, _: Cells, number: int) -> None:
         """Turn the feed on or off."""

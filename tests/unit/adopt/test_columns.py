@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from strata.adopt.columns import RowTally, Fit
-from strata.adopt.peer import CHANGE_TYPE, Flow, PeerVersion, without_secrets, reading_peer
+from strata.adopt.columns import Fit, RowTally
+from strata.adopt.peer import CHANGE_TYPE, Flow, PeerVersion, reading_peer, without_secrets
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type

@@ -1,16 +1,17 @@
 """Tables of Delta: which way changes are found, and what is refused with which cure."""
 
+import json
 import warnings
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from deltalake.table import TableFeatures
 
 from strata.adopt.delta import DeltaPeer
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import InvalidRequest
 from tests.support.adopted import DeltaWorld, Mirror
+from tests.support.marked import hide_rows
 
 
 @pytest.fixture
@@ -82,12 +83,11 @@ def test_a_feed_without_a_column_of_old_rows_is_not_read(tmp_path: Path, mirror:
     assert mirror.read() == table.rows()
 
 
-def test_a_feed_that_contradicts_the_log_commits_nothing(
+def test_a_feed_that_contradicts_the_log_is_left_for_the_files(
     tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = world(tmp_path)
     mirror.adopt(table.peer())
-    held = mirror.read()
     table.append([(4, "b"), (5, "b")], 0)
     whole = DeltaTable.load_cdf
 
@@ -97,9 +97,29 @@ def test_a_feed_that_contradicts_the_log_commits_nothing(
 
     monkeypatch.setattr(DeltaTable, "load_cdf", short)
 
-    with pytest.raises(Corrupt, match="contradicts its log"):
-        mirror.adopt(table.peer())
-    assert mirror.read() == held
+    done = mirror.adopt(table.peer())
+    assert (done.how, done.files_added) == ("files", 1)
+    assert "1 rows more or fewer, and the log 2" in done.feed_failed
+    assert mirror.read() == table.rows()
+
+
+def test_a_feed_that_the_library_cannot_read_is_left_for_the_files(
+    tmp_path: Path, mirror: Mirror
+) -> None:
+    """Its reader does not find files of partitions whose values are not plain words."""
+    at = str(tmp_path / "odd")
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(
+        at, pa.table({"id": [1, 2], "s": ["a b", "c/d"]}), partition_by=["s"], configuration=feed
+    )
+    mirror.adopt(DeltaPeer.open(at))
+    DeltaTable(at).update(updates={"id": "id + 10"}, predicate="id = 1")
+
+    done = mirror.adopt(DeltaPeer.open(at))
+
+    assert done.how == "files"
+    assert "Failed to fetch" in done.feed_failed
+    assert {dict(row)["id"] for row in mirror.read()} == {2, 11}
 
 
 def test_files_that_are_gone_are_named_with_the_way_out(tmp_path: Path, mirror: Mirror) -> None:
@@ -129,21 +149,54 @@ def test_what_a_log_does_not_have_any_more_is_named(tmp_path: Path, mirror: Mirr
     assert "--replace" in str(refused.value)
 
 
-def test_a_table_with_deletion_vectors_is_taken_in_whole_only(
+def test_rows_that_marks_delete_leave_without_the_others(tmp_path: Path, mirror: Mirror) -> None:
+    """The feed is on, and does not say it: it is not asked."""
+    table = world(tmp_path)
+    table.append([(n, "x") for n in range(10, 30)], 0)
+    table.allow_marks()
+    mirror.adopt(table.peer())
+    for rows in ([2, 3, 19], [3, 5]):
+        hide_rows(table.at, 0, rows)
+        hide_rows(table.at, 1, rows)
+        done = mirror.adopt(table.peer())
+        assert (done.how, done.files_added) == ("files", 0)
+        assert done.report is not None
+        assert done.report.updates == len({*rows} - {3} if len(rows) == 2 else rows)
+        assert mirror.read() == table.rows()
+    assert sum(mirror.read().values()) == 18
+    table.table.restore(2)
+    assert mirror.adopt(table.peer()).how == "files"
+    assert sum(mirror.read().values()) == 22
+
+
+def test_a_table_whose_columns_have_other_names_in_files_is_taken_in_whole_only(
     tmp_path: Path, mirror: Mirror
 ) -> None:
     table = world(tmp_path)
-    table.table.alter.add_feature(
-        TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
-    )
     mirror.adopt(table.peer())
-    table.append([(4, "b")], 0)
+    log = tmp_path / "delta/_delta_log"
+    told = next(
+        json.loads(line)
+        for line in (log / "00000000000000000000.json").read_text().splitlines()
+        if "metaData" in line
+    )
+    told["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
+    fields = json.loads(told["metaData"]["schemaString"])
+    for number, field in enumerate(fields["fields"], 1):
+        field["metadata"] = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": field["name"],
+        }
+    told["metaData"]["schemaString"] = json.dumps(fields)
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    (log / "00000000000000000001.json").write_text(f"{json.dumps(protocol)}\n{json.dumps(told)}\n")
 
     with pytest.raises(InvalidRequest, match="do not show what changed") as refused:
         mirror.adopt(table.peer())
-    assert "deletionVectors" in str(refused.value)
+    assert "columnMapping" in str(refused.value)
+    assert "--replace" in str(refused.value)
     mirror.adopt(table.peer(), all_anew=True)
-    assert sum(mirror.read().values()) == 3
+    assert mirror.read() == table.rows()
 
 
 def test_there_has_to_be_a_table(tmp_path: Path) -> None:

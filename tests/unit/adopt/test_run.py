@@ -1,6 +1,7 @@
 """An adoption happens once: killed at any step, twice at once, behind others, on strange shards."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.support.failing_stores import (
     FaultyConsensus,
     Outcome,
 )
-from tests.support.stored import settings
+from tests.support.stored import memory_stores, settings
 
 
 @pytest.fixture
@@ -42,6 +43,12 @@ def on(mirror: Mirror, faults: Faults) -> Mirror:
         consensus=FaultyConsensus(mirror.stores.consensus, faults),
     )
     return Mirror(stores)
+
+
+def strange_rows(mirror: Mirror) -> None:
+    """Write a row that no table has, at the shard's upper."""
+    upper, config = Machine(mirror.stores).load(NAME).upper, Settings(mirror.stores.settings)
+    write(made([(9, "z")], ()), NAME, lower=upper, upper=upper + 1, config=config)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER])
@@ -80,6 +87,22 @@ def test_of_two_at_once_each_change_counts_once(
 
     faults.interlude = another
     on(mirror, faults).adopt(world.peer())
+
+    assert faults.drawn[Outcome.INTERRUPTED] == 1
+    assert mirror.read() == world.rows()
+
+
+@pytest.mark.parametrize("step", [6, 8, 10, 12, 14, 16])
+def test_what_others_write_meanwhile_is_retracted_too(step: int, world: DeltaWorld) -> None:
+    """They write at an earlier time than that of the version, which would leave room for both."""
+    mirror = Mirror(replace(memory_stores(), clock=lambda: 10**14))
+    mirror.create()
+    mirror.adopt(world.peer())
+    world.append([(4, "b")], 0)
+    faults = Faults([Outcome.WORKS] * step + [Outcome.INTERRUPTED])
+    faults.interlude = partial(strange_rows, mirror)
+
+    on(mirror, faults).adopt(world.peer(), all_anew=True)
 
     assert faults.drawn[Outcome.INTERRUPTED] == 1
     assert mirror.read() == world.rows()
@@ -142,14 +165,7 @@ def test_a_shard_with_rows_of_others_is_refused_until_it_begins_anew(
     world: DeltaWorld, mirror: Mirror
 ) -> None:
     mirror.adopt(world.peer())
-    upper = Machine(mirror.stores).load(NAME).upper
-    write(
-        made([(9, "z")], ()),
-        NAME,
-        lower=upper,
-        upper=upper + 1,
-        config=Settings(mirror.stores.settings),
-    )
+    strange_rows(mirror)
     with pytest.raises(InvalidRequest, match="rows of others") as refused:
         mirror.adopt(world.peer())
     assert "--replace" in str(refused.value)

@@ -31,7 +31,7 @@ DELTA = deeds(
     "widen",
     "restore",
 )
-ICEBERG = deeds("append", "overwrite", "delete", "upsert", "widen", "promote", "roll_back")
+ICEBERG = deeds("append", "overwrite", "delete", "hide", "upsert", "widen", "promote", "roll_back")
 
 
 def follow(world: Any, history: list[tuple[str, Any, int, bool]]) -> None:

@@ -28,6 +28,7 @@ from strata.model.types import parse_type
 from strata.read.scan import scan
 from strata.state.schema import AddColumn, DropColumn, RenameColumn
 from strata.store.open import Stores
+from tests.support.deleting_files import delete_positions
 from tests.support.marked import hide_rows
 from tests.support.stored import memory_stores
 
@@ -204,6 +205,10 @@ class IcebergWorld:
         plain = newest is not None and newest.schema_id == schema.schema_id
         if plain and len(set(with_ids)) == len(with_ids):  # PyIceberg refuses others
             self.table.upsert(made(one_each, self.extra, 8), ["id"])
+
+    def hide(self, cells: Cells, number: int) -> None:
+        """Delete rows of a file by a file of their positions."""
+        delete_positions(self.table, number, [id for id, _ in cells])
 
     def roll_back(self, _: Cells, __: int) -> None:
         """Make the snapshot before the newest the current one."""

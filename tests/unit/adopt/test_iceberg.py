@@ -10,6 +10,7 @@ from pyiceberg.types import LongType, StringType
 from strata.adopt.iceberg import IcebergPeer
 from strata.errors import InvalidRequest
 from tests.support.adopted import IcebergWorld, Mirror, made
+from tests.support.deleting_files import EQUALITY, delete_positions
 
 
 @pytest.fixture
@@ -39,6 +40,36 @@ def test_only_changed_files_are_read(world: IcebergWorld, mirror: Mirror) -> Non
     assert third.report is not None
     assert third.report.updates == 1
     assert mirror.read() == world.rows()
+
+
+def test_a_file_whose_rows_another_file_deletes_is_read_again(
+    world: IcebergWorld, mirror: Mirror
+) -> None:
+    world.append([(n, "x") for n in range(10, 20)], 0)
+    mirror.adopt(world.peer())
+    for which, row in ((0, 0), (1, 0), (0, 1)):
+        before = world.rows()
+        delete_positions(world.table, which, [row])
+        assert world.rows() != before
+        done = mirror.adopt(world.peer())
+        assert done.files_added == done.files_removed > 0
+        assert done.report is not None
+        assert done.report.updates == sum((before - world.rows()).values())
+        assert mirror.read() == world.rows()
+
+
+def test_rows_that_are_deleted_by_their_values_are_refused(
+    world: IcebergWorld, mirror: Mirror
+) -> None:
+    mirror.adopt(world.peer())
+    held = mirror.read()
+    delete_positions(world.table, 0, [1], EQUALITY)
+
+    for anew in (False, True):
+        with pytest.raises(InvalidRequest, match="cannot read this snapshot") as refused:
+            mirror.adopt(world.peer(), all_anew=anew)
+        assert "equality" in str(refused.value)
+    assert mirror.read() == held
 
 
 def test_a_snapshot_can_be_named(world: IcebergWorld, mirror: Mirror) -> None:

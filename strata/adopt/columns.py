@@ -86,6 +86,8 @@ class Fit:
                 reason = self._new_to_both(column.name, column.default, old, new)
             elif earlier.name not in old.columns.names:
                 reason = "the shard filled it with its default, and the table has it now"
+            elif earlier.type != column.type and _has_texts(old.columns.field(earlier.name).type):
+                reason = "its texts are read as another type now"
             elif old.ids.get(earlier.name) != new.ids.get(column.name):
                 reason = "the table dropped it and has another one of this name now"
             else:
@@ -96,6 +98,22 @@ class Fit:
                     shard=self.shard,
                     column=column.name,
                     reason=reason,
+                    cure=REPLACE,
+                )
+
+    def check_rejected(self, before: Relation) -> None:
+        """Refuse columns under which rows may be read that were rejected under earlier ones.
+
+        Their retractions would be stored, and they themselves were not.
+        Raises: InvalidRequest.
+        """
+        for earlier in before.columns:
+            column = self.relation.by_id.get(earlier.id)
+            if column is None or (column.type, column.nullable) != (earlier.type, earlier.nullable):
+                raise InvalidRequest(
+                    "rows were rejected before this column was changed, and would be taken now",
+                    shard=self.shard,
+                    column=earlier.name,
                     cure=REPLACE,
                 )
 
@@ -178,6 +196,10 @@ def _diffs(batch: pa.RecordBatch, sign: int | None) -> pa.Array:
         raise Corrupt("a change feed has changes of an unknown kind", kinds=unknown.to_pylist())
     places = pc.index_in(kinds, pa.array(list(SIGNS)))
     return pa.array(list(SIGNS.values()), pa.int64()).take(places)
+
+
+def _has_texts(kind: pa.DataType) -> bool:
+    return "string" in str(kind) or "binary" in str(kind)
 
 
 def _may_hold(kind: pa.DataType, target: ColumnType) -> bool:

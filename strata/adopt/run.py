@@ -17,7 +17,14 @@ import pyarrow as pa
 
 from strata.adopt.columns import Fit, RowTally
 from strata.adopt.peer import REPLACE, FeedError, Flow, Peer, PeerVersion, VersionDifference
-from strata.adopt.record import AdoptionRecord, Standing, standing_of, table_mark
+from strata.adopt.record import (
+    NONE_REJECTED,
+    AdoptionRecord,
+    Standing,
+    forms_mark,
+    standing_of,
+    table_mark,
+)
 from strata.adopt.retract import retract_all
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.tables import Opened, Rows, commit_tables, open_batch, table_task
@@ -107,6 +114,7 @@ class _Work:
     held: AdoptionRecord | None  # of this table
     version: PeerVersion
     difference: VersionDifference
+    rejected: int  # as the next record of changes has it
     old: PeerVersion | None = None  # that the shard holds, if changes are worked out from it
     retracts: bool = False  # what the shard holds
     feed_failed: str = ""
@@ -126,7 +134,7 @@ class _Work:
         """Return the columns that the shard had when it took in the version that it holds."""
         if self.held is None:
             return None
-        return next(r for r in self.state.relations if r.version == self.held.relation)
+        return _columns_of(self.state, self.held.relation)
 
     def result(self, report: IngestReport | None = None, *, dry_run: bool = False) -> Adopted:
         peer, found = self.peer, self.difference
@@ -159,7 +167,7 @@ def _planned(
         _check_empty(state, peer, standing)
     version = peer.version(wanted)  # after the state: so it is no older than what the shard holds
     fit = Fit.of(state.name, state.relation)
-    work = partial(_Work, state, peer, fit, held, version)
+    work = partial(_Work, state, peer, fit, held, version, rejected=standing.rejected)
     if held is not None and not all_anew:
         same = held.version.split("-")[0] == version.name.split("-")[0]
         if same or peer.overtaken(held.version, version):
@@ -173,7 +181,20 @@ def _planned(
     found = work(difference=peer.changes(old, version), old=old)
     assert found.before is not None
     fit.check_same(found.before, old, version)
+    if standing.rejected != NONE_REJECTED:
+        fit.check_rejected(_columns_of(state, standing.rejected))
+    if held.forms != forms_mark(state.spec.source):
+        raise InvalidRequest(
+            "texts of dates or times are read in another way than in the rows that the shard holds",
+            shard=state.name,
+            setting="source.dates, source.timestamps",
+            cure=REPLACE,
+        )
     return found
+
+
+def _columns_of(state: State, version: int) -> Relation:
+    return next(r for r in state.relations if r.version == version)
 
 
 def _check_empty(state: State, peer: Peer, standing: Standing) -> None:
@@ -206,6 +227,8 @@ def _carry_out(stores: Stores, settings: Settings, work: _Work, writer: str) -> 
         table_mark(work.peer.identity),
         version.name,
         state.relation.version,
+        forms_mark(state.spec.source),
+        NONE_REJECTED if work.old is None else work.rejected,
         state.upper,
     )
     rows = Rows(lower, lower + 1, record.token, "diff", diff_column=work.fit.diff)

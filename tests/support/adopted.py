@@ -26,7 +26,7 @@ from strata.model.settings import Settings
 from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 from strata.read.scan import scan
-from strata.state.schema import AddColumn, DropColumn, RenameColumn
+from strata.state.schema import AddColumn, DropColumn, RenameColumn, WidenColumn
 from strata.store.open import Stores
 from tests.support.deleting_files import delete_positions
 from tests.support.marked import hide_rows
@@ -47,9 +47,20 @@ class Mirror:
 
     stores: Stores = field(default_factory=memory_stores)
 
-    def create(self, columns: Sequence[str] = ("id int64", "s string")) -> None:
+    def create(
+        self, columns: Sequence[str] = ("id int64", "s string"), max_rejected: float = 0.0
+    ) -> None:
         declared = [dict(zip(("name", "type"), c.split(), strict=True)) for c in columns]
-        Machine(self.stores).create(parse_spec({"name": NAME, "columns": declared, "key": ["id"]}))
+        Machine(self.stores).create(
+            parse_spec(
+                {
+                    "name": NAME,
+                    "columns": declared,
+                    "key": ["id"],
+                    "source": {"max_rejected": max_rejected},
+                }
+            )
+        )
 
     def add(self, name: str, kind: str, default: object = None) -> None:
         change = AddColumn(name, parse_type(kind), True, default)
@@ -57,6 +68,9 @@ class Mirror:
 
     def drop(self, name: str) -> None:
         Machine(self.stores).evolve(NAME, DropColumn(name))
+
+    def widen(self, name: str, kind: str) -> None:
+        Machine(self.stores).evolve(NAME, WidenColumn(name, parse_type(kind)))
 
     def rename(self, name: str, to: str) -> None:
         Machine(self.stores).evolve(NAME, RenameColumn(name, to))

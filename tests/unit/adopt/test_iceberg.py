@@ -5,11 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 
 from strata.adopt.iceberg import IcebergPeer
 from strata.errors import InvalidRequest
-from tests.support.adopted import IcebergWorld, Mirror, made
+from tests.support.adopted import IcebergWorld, Mirror, made, rows_of
 from tests.support.deleting_files import EQUALITY, delete_positions
 
 
@@ -166,6 +167,70 @@ def test_a_column_dropped_and_made_again_is_another(world: IcebergWorld, mirror:
     assert "another one of this name" in str(refused.value)
     mirror.adopt(world.peer(), all_anew=True)
     assert mirror.read() == world.rows()
+
+
+def numbers(folder: Path) -> Table:
+    """Return a table with a column of small integers, one of them not so small."""
+    catalog = SqlCatalog("strata", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("shop")
+    first = pa.table({"id": pa.array([1, 2], pa.int64()), "n": pa.array([7, 70_000], pa.int32())})
+    table = catalog.create_table("shop.rows", schema=first.schema)
+    table.append(first)
+    return table
+
+
+def test_rows_that_were_rejected_are_not_retracted_as_others(tmp_path: Path) -> None:
+    """Under a wider type the retraction of a rejected row would be stored, and count -1."""
+    table, mirror = numbers(tmp_path), Mirror()
+    mirror.create(("id int64", "n int16"), max_rejected=1.0)
+    done = mirror.adopt(IcebergPeer.open(table.metadata_location))
+    assert done.report is not None
+    assert done.report.counts.rejected == 1
+    mirror.add("m", "int64")
+    with table.update_schema() as change:
+        change.add_column("m", LongType())
+    table.append(pa.table({"id": [3], "n": pa.array([9], pa.int32()), "m": [1]}))
+    mirror.adopt(IcebergPeer.open(table.metadata_location))  # it lets no rejected row in
+    assert sum(mirror.read().values()) == 2
+    mirror.widen("n", "int32")
+    table.delete("id = 2")
+
+    with pytest.raises(InvalidRequest, match="rows were rejected before") as refused:
+        mirror.adopt(IcebergPeer.open(table.metadata_location))
+    assert refused.value.details["column"] == "n"
+    mirror.adopt(IcebergPeer.open(table.metadata_location), all_anew=True)
+    assert mirror.read() == rows_of(table.scan().to_arrow())
+    table.append(pa.table({"id": [4], "n": pa.array([9], pa.int32()), "m": [1]}))
+    mirror.adopt(IcebergPeer.open(table.metadata_location))
+    assert mirror.read() == rows_of(table.scan().to_arrow())
+
+
+def test_a_wider_type_of_both_is_followed(tmp_path: Path) -> None:
+    table, mirror = numbers(tmp_path), Mirror()
+    mirror.create(("id int64", "n int32"))
+    mirror.adopt(IcebergPeer.open(table.metadata_location))
+    with table.update_schema() as change:
+        change.update_column("n", LongType())
+    mirror.widen("n", "int64")
+    table.append(pa.table({"id": [3], "n": [2**40]}))
+    table.delete("id = 1")
+
+    mirror.adopt(IcebergPeer.open(table.metadata_location))
+    assert mirror.read() == rows_of(table.scan().to_arrow())
+
+
+def test_texts_that_are_read_as_another_type_are_refused(tmp_path: Path) -> None:
+    """A text of a number is rounded to a float32 otherwise than to a float64."""
+    world, mirror = IcebergWorld(tmp_path), Mirror()
+    mirror.create(("id int64", "s float32"), max_rejected=1.0)
+    world.overwrite([(1, "0.1")], 1)
+    mirror.adopt(world.peer())
+    mirror.widen("s", "float64")
+    world.append([(4, None)], 0)
+
+    with pytest.raises(InvalidRequest, match="other values of this column") as refused:
+        mirror.adopt(world.peer())
+    assert "texts" in str(refused.value)
 
 
 def test_a_new_column_with_a_default_in_the_shard_is_refused(

@@ -13,7 +13,9 @@ from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
 RELATION = Relation(0, (Column(1, "id", parse_type("int64")),), (1,), ())
-RECORD = AdoptionRecord("iceberg", table_mark("some table"), "9223372036854775807-4", 3, 12)
+RECORD = AdoptionRecord(
+    "iceberg", table_mark("some table"), "9223372036854775807-4", 3, "0a0b0c", 2, -62135596800000
+)
 
 
 @pytest.fixture
@@ -34,7 +36,12 @@ def test_a_token_is_the_record_that_it_was_made_of() -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["interval-0123", "revert:0:1:all:0", RECORD.token + ".1", "adopt.hudi.0123456789ab.1.0.1"],
+    [
+        "interval-0123",
+        "revert:0:1:all:0",
+        RECORD.token + ".1",
+        RECORD.token.replace("iceberg", "hudi"),
+    ],
 )
 def test_other_tokens_are_no_record(token: str) -> None:
     assert adoption_of(token) is None
@@ -48,12 +55,12 @@ def test_a_shard_without_rows_holds_nothing(stores: Stores) -> None:
 
 
 def test_the_newest_adoption_counts_and_empty_intervals_do_not(stores: Stores) -> None:
-    commit(stores, AdoptionRecord("delta", "0" * 12, "1", 0, 1).token, 0)
-    commit(stores, AdoptionRecord("delta", "0" * 12, "2", 0, 2).token, 1)
+    commit(stores, AdoptionRecord("delta", "0" * 12, "1", 0, "0" * 6, -1, 1).token, 0)
+    commit(stores, AdoptionRecord("delta", "0" * 12, "2", 0, "0" * 6, -1, 2).token, 1)
     commit(stores, "interval-1", 2)
 
     standing = standing_of(stores.blob, Machine(stores).load("shard"))
-    assert standing.record == AdoptionRecord("delta", "0" * 12, "2", 0, 2)
+    assert standing.record == AdoptionRecord("delta", "0" * 12, "2", 0, "0" * 6, -1, 2)
 
 
 def test_rows_of_others_are_seen(stores: Stores) -> None:

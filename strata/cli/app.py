@@ -158,6 +158,10 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "publish",
         "Show a shard to other engines as an Iceberg table, without a copy; or list its tables.",
     ),
+    "adopt": CommandEntry(
+        "adopt",
+        "Take a table of Delta or Iceberg in, or what changed in it since the last time.",
+    ),
     "backup": CommandEntry(
         "backup",
         "Add a point to a backup: all blobs that it lacks, and the states of the shards.",

@@ -172,23 +172,29 @@ def _together(tables: Iterable[pa.Table | pa.RecordBatch], table_bytes: int) -> 
         yield pa.concat_tables(waiting)
 
 
-def commit_tables(
+def commit_tables(  # noqa: PLR0913 - the last two say under which conditions
     stores: Stores,
     settings: Settings,
     opened: Opened,
     results: Sequence[TaskResult],
     runner: Runner = serial,
+    *,
+    upper_of_basis: int | None = None,
+    writer: str | None = None,
 ) -> IngestReport:
     """Commit the runs that `table_task` has written as one batch.
 
-    Raises: InvalidRequest for too many rejected rows; Conflict when the shard advanced meanwhile.
+    `upper_of_basis`: the upper of the shard that the rows were computed from, if any. `writer`:
+    whose lease covers the run.
+    Raises: InvalidRequest for too many rejected rows; Conflict when the shard advanced meanwhile;
+    Fenced when the lease has expired.
     """
     machine, name = Machine(stores), opened.state.name
     check_verified(opened.state, opened.work.step, results, machine)
     check_rejected(opened.state.spec, opened.work.step, results)
-    committer = Committer(machine, opened.state, Ledger(stores.blob, machine.load(name)))
+    committer = Committer(machine, opened.state, Ledger(stores.blob, machine.load(name)), writer)
     if opened.state.spec.source.envelope in ORDERED:
         placed = replace(settings, store=stores.settings)
         settler = Settler(stores, placed, runner, committer, None, opened.state.spec)
         return settler.settle(opened.work, results)
-    return committer.commit(opened.work, results)
+    return committer.commit(opened.work, results, upper_of_basis)

@@ -10,6 +10,7 @@ from strata.errors import InvalidRequest
 DISTRIBUTION: Final = "strata-shards"
 # The importable names that an extra brings; a test compares the extras with pyproject.toml.
 BRINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "delta": ("deltalake",),
     "duckdb": ("duckdb",),
     "iceberg": ("pyiceberg",),
     "otlp": ("opentelemetry",),

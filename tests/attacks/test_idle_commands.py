@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -33,6 +35,7 @@ columns: [{name: id, type: int32}, {name: note, type: string}]
 key: [id]
 source: {paths: [in], format: jsonl}
 """
+MIRROR = "name: m\ncolumns: [{name: id, type: int64}]\n"
 BACKUP = "file://{0}/backup"
 WHY = ("--reason", "due", "--by", "ann")
 # Name of the command, its words when it is idle, and the same in earnest.
@@ -44,6 +47,7 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ("compact", ["compact", "s", "--plan", "--full"], ["compact", "s", "--full"]),
     ("compact", ["compact", "s", "--dry-run", "--full"], ["compact", "s", "--full"]),
     ("advise", ["advise", "s", "--where", "id = 2"], []),  # in earnest: tests/unit/advise
+    ("adopt", ["adopt", "m", "--from", "{0}/t", "--dry-run"], ["adopt", "m", "--from", "{0}/t"]),
     ("publish", ["publish", "s"], []),  # in earnest it needs a library: tests/unit/publish
     ("backups", ["backups", BACKUP], ["backups", BACKUP, "--drop", "{1}"]),
     ("erase", [], []),  # needs Spark: tests/spark/test_erase_command.py
@@ -103,6 +107,8 @@ class World:
             (self.root / folder).mkdir()
         declared = self.root / "shards/s.yaml"
         declared.write_text(SPEC)
+        (self.root / "shards/m.yaml").write_text(MIRROR)
+        write_deltalake(self.root / "t", pa.table({"id": [1, 2]}))
         self.run("apply", "--yes")
         for n in (1, 2, 3):
             self.take_in(n)

@@ -87,7 +87,8 @@ _ARROW: Final[Mapping[str, str]] = {
     "bool": "bool", "int8": "int16", "int16": "int16", "int32": "int32", "int64": "int64",
     "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
     "halffloat": "float32", "float": "float32", "double": "float64", "string": "string",
-    "large_string": "string", "binary": "bytes", "large_binary": "bytes", "date32[day]": "date",
+    "large_string": "string", "string_view": "string", "binary": "bytes", "large_binary": "bytes",
+    "binary_view": "bytes", "date32[day]": "date",
 }  # fmt: skip
 
 

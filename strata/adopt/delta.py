@@ -1,0 +1,169 @@
+"""Tables of Delta Lake, read by the library deltalake.
+
+What changed between two versions comes from the change feed where it is on, and otherwise from the
+data files: rows of removed files leave, rows of added files come. Both say the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+
+from strata.adopt.delta_files import MARKED, DeltaFile, data_files
+from strata.adopt.peer import (
+    CHANGE_TYPE,
+    REPLACE,
+    FeedError,
+    Flow,
+    PeerVersion,
+    VersionDifference,
+    first_words,
+    reading_peer,
+    without_secrets,
+)
+from strata.errors import InvalidRequest
+
+FEED: Final = "delta.enableChangeDataFeed"
+FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
+MAPPED: Final = "columnMapping"  # columns have other names in files
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPeer:
+    """A table of Delta Lake."""
+
+    at: str  # as it was asked for: may hold secrets
+    identity: str
+    format: str = "delta"
+
+    @property
+    def address(self) -> str:
+        """See `Peer.address`."""
+        return without_secrets(self.at)
+
+    @staticmethod
+    def open(address: str) -> "DeltaPeer":
+        """Return the table at an address. Raises: InvalidRequest if there is none."""
+        with reading_peer("deltalake", without_secrets(address), (TableNotFoundError, DeltaError)):
+            return DeltaPeer(address, str(DeltaTable(address).metadata().id))
+
+    def version(self, wanted: int | None) -> PeerVersion:
+        """See `Peer.version`."""
+        with reading_peer("deltalake", self.address, (TableNotFoundError, DeltaError)):
+            table = DeltaTable(self.at, version=wanted)
+            if str(table.metadata().id) != self.identity:
+                raise InvalidRequest(
+                    "another table has taken the place of this one",
+                    table=self.address,
+                    cure="run again",
+                )
+            columns = pa.schema(table.schema().to_arrow())
+            return PeerVersion(
+                str(table.version()), str(table.version()), _moment(table), columns, handle=table
+            )
+
+    def recall(self, name: str) -> PeerVersion:
+        """See `Peer.recall`."""
+        return self.version(int(name))
+
+    def overtaken(self, held: str, wanted: PeerVersion) -> bool:
+        """See `Peer.overtaken`."""
+        return int(held) > int(wanted.name)
+
+    def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
+        """See `Peer.whole`."""
+        with reading_peer("deltalake", self.address):
+            yield from pa.RecordBatchReader.from_stream(version.handle.scan())
+
+    def changes(
+        self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
+    ) -> VersionDifference:
+        """See `Peer.changes`."""
+        before, after = old.handle, new.handle
+        features = {*_features(before), *_features(after)}
+        if MAPPED in features:
+            raise InvalidRequest(
+                "the files of this table do not show what changed",
+                table=self.address,
+                feature=MAPPED,
+                cure=REPLACE,
+            )
+        # Who deletes by marks need not write the feed, and the library does not derive it then.
+        fed = _fed(after) and _fed(before) and _feed_shows(old, new) and MARKED not in features
+        found = self._by_feed(old, new) if feed and fed else None
+        return found or self._by_files(old, new)
+
+    def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:
+        """Return the change feed between two versions; None if it was off in between."""
+        first, last = int(old.name) + 1, int(new.name)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                found = new.handle.load_cdf(starting_version=first, ending_version=last)
+                yield from pa.RecordBatchReader.from_stream(found)
+            except Exception as error:  # it is the library's own, of some kind
+                raise FeedError(first_words(error)) from error
+
+        try:
+            new.handle.load_cdf(starting_version=first, ending_version=last)
+        except (DeltaError, ValueError):
+            return None
+        counts = _rows(old.handle), _rows(new.handle)
+        more = None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
+        return VersionDifference("feed", (Flow(new, False, None, batches),), rows=more)
+
+    def _by_files(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
+        with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
+            before, after = data_files(self.at, old.handle), data_files(self.at, new.handle)
+        removed = [one for path, file in before.items() for one in file.without(after.get(path))]
+        added = [one for path, file in after.items() for one in file.without(before.get(path))]
+        flows = []
+        if removed:
+            flows.append(Flow(old, True, -1, partial(self._rows_in, old, removed)))
+        if added:
+            flows.append(Flow(new, False, 1, partial(self._rows_in, new, added)))
+        return VersionDifference("files", tuple(flows), len(added), len(removed))
+
+    def _rows_in(self, version: PeerVersion, some: list[DeltaFile]) -> Iterator[pa.RecordBatch]:
+        with reading_peer("deltalake", self.address):
+            for one in some:
+                yield from one.batches(version.columns)
+
+
+def _moment(table: DeltaTable) -> int:
+    """Return when the loaded version was committed; 0 if the log does not say it any more."""
+    entries = table.history(1)
+    if not entries or entries[0].get("version") != table.version():
+        return 0
+    return int(entries[0].get("timestamp", 0))
+
+
+def _features(table: DeltaTable) -> list[str]:
+    protocol = table.protocol()
+    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return [*(protocol.reader_features or ()), *([MAPPED] if mapped else [])]
+
+
+def _fed(table: DeltaTable) -> bool:
+    return table.metadata().configuration.get(FEED, "").lower() == "true"
+
+
+def _feed_shows(old: PeerVersion, new: PeerVersion) -> bool:
+    """Return whether the feed has all columns of both versions: it has those of the new one."""
+    names = {*new.columns.names} | {*old.columns.names}
+    kept = all(field in new.columns for field in old.columns)
+    return kept and names.isdisjoint(FEED_COLUMNS)
+
+
+def _rows(table: DeltaTable) -> int | None:
+    """Return how many rows the log says a version has; None where it does not."""
+    actions: Any = pa.table(table.get_add_actions(flatten=True))
+    if "num_records" not in actions.column_names:
+        return None if actions.num_rows else 0
+    counts = actions.column("num_records")
+    return None if counts.null_count else int(pc.sum(counts).as_py() or 0)

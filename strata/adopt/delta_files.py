@@ -1,0 +1,100 @@
+"""The data files of a version of a Delta table, without the rows that its marks delete."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow.dataset import FileSystemDataset, Fragment, ParquetFileFormat
+
+from strata.errors import InvalidRequest
+
+MARKED: Final = "deletionVectors"  # the feature of tables whose rows are deleted by marks
+READ_AHEAD: Final = 2
+Marks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFile:
+    """Some rows of a data file."""
+
+    fragment: Fragment
+    deleted: Marks  # of its first rows; no row behind them is deleted
+    only: Marks | None = None  # None: all others; else of the first rows those that count
+
+    def without(self, other: "DeltaFile | None") -> list["DeltaFile"]:
+        """Return the rows that the same file of another version lacks, as no or one file."""
+        if other is None:
+            return [self]
+        length = max(len(self.deleted), len(other.deleted))
+        only = _padded(other.deleted, length) & ~_padded(self.deleted, length)
+        return [DeltaFile(self.fragment, self.deleted, only)] if only.any() else []
+
+    def batches(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, in the columns of a version."""
+        at = 0
+        files = FileSystemDataset([self.fragment], columns, ParquetFileFormat())
+        for batch in files.to_batches(batch_readahead=READ_AHEAD, cache_metadata=False):
+            end = at + batch.num_rows
+            counting = self._counting(at, end)
+            yield batch if counting.all() else batch.filter(pa.array(counting))
+            at = end
+            if self.only is not None and at >= len(self.only):
+                return
+
+    def _counting(self, at: int, end: int) -> Marks:
+        if self.only is not None:
+            return _padded(self.only[at:end], end - at)
+        return ~_padded(self.deleted[at:end], end - at)
+
+
+def _padded(marks: Marks, length: int) -> Marks:
+    return np.concatenate([marks, np.zeros(length - len(marks), bool)])
+
+
+def data_files(address: str, table: DeltaTable) -> dict[str, DeltaFile]:
+    """Return the files of the loaded version of the table at an address, by their paths.
+
+    Raises: InvalidRequest for marks of files that are not found by them; errors of the library.
+    """
+    marks = _marks(table)
+    # The library refuses to show files of tables with marks, as it would ignore them.
+    plain = _Unmarked(address, version=table.version())
+    columns = pa.schema(table.schema().to_arrow())
+    found = {
+        fragment.path: DeltaFile(fragment, marks.pop(fragment.path, np.zeros(0, bool)))
+        for fragment in plain.to_pyarrow_dataset(schema=columns).get_fragments()
+    }
+    if marks:
+        raise InvalidRequest(
+            "rows are deleted in files that the table does not name like this",
+            file=sorted(marks)[0],
+            cure="REORG TABLE … APPLY (PURGE), which rewrites such files",
+        )
+    return found
+
+
+def _marks(table: DeltaTable) -> dict[str, Marks]:
+    """Return which of the first rows of files are deleted, by the paths of the files."""
+    if MARKED not in (table.protocol().reader_features or ()):
+        return {}
+    root = unquote(table.table_uri).rstrip("/") + "/"
+    found = pa.table(table.deletion_vectors())
+    pairs = zip(found.column("filepath").to_pylist(), found.column("selection_vector"), strict=True)
+    return {
+        unquote(path).removeprefix(root): ~kept.values.to_numpy(zero_copy_only=False)
+        for path, kept in pairs
+    }
+
+
+class _Unmarked(DeltaTable):
+    """A table whose protocol does not mention marks."""
+
+    def protocol(self) -> Any:
+        found = super().protocol()
+        features = [one for one in found.reader_features or () if one != MARKED]
+        return found._replace(reader_features=features)

@@ -1,0 +1,235 @@
+"""Tables of Delta: which way changes are found, and what is refused with which cure."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from strata.adopt.delta import DeltaPeer
+from strata.errors import InvalidRequest
+from tests.support.adopted import DeltaWorld, Mirror
+from tests.support.marked import hide_rows
+
+
+@pytest.fixture
+def mirror() -> Mirror:
+    made_one = Mirror()
+    made_one.create()
+    return made_one
+
+
+def world(folder: Path, *, feed: bool = True, parted: bool = False) -> DeltaWorld:
+    return DeltaWorld(folder, feed=feed, parted=parted)
+
+
+def test_a_version_can_be_named(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path)
+    before = table.rows()
+    table.append([(4, "b")], 0)
+
+    first = mirror.adopt(table.peer(), wanted=0)
+    assert (first.version, first.before, first.how) == ("0", None, "whole")
+    assert mirror.read() == before
+    second = mirror.adopt(table.peer(), wanted=1)
+    assert (second.version, second.before, second.how) == ("1", "0", "feed")
+    assert mirror.read() == table.rows()
+
+
+def test_without_a_feed_only_changed_files_are_read(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path, feed=False)
+    mirror.adopt(table.peer())
+    table.append([(4, "b")], 0)
+    table.append([(5, "b")], 0)
+    appended = mirror.adopt(table.peer())
+    table.delete([], 2)
+    deleted = mirror.adopt(table.peer())
+    table.optimize([], 0)
+    rewritten = mirror.adopt(table.peer())
+
+    assert [(d.how, d.files_added, d.files_removed) for d in (appended, deleted, rewritten)] == [
+        ("files", 2, 0),
+        ("files", 1, 1),
+        ("files", 1, 3),
+    ]
+    assert rewritten.report is not None
+    assert rewritten.report.updates == 0  # rows that moved to another file cancel
+    assert mirror.read() == table.rows()
+
+
+def test_a_feed_that_was_off_in_between_is_not_read(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path)
+    mirror.adopt(table.peer())
+    for switched in (0, 1):
+        table.switch([], switched)
+        table.update([], 1)
+
+    assert mirror.adopt(table.peer()).how == "files"
+    assert mirror.read() == table.rows()
+
+
+def test_a_feed_without_a_column_of_old_rows_is_not_read(tmp_path: Path, mirror: Mirror) -> None:
+    """The feed has the columns of its last version, and retractions need those of the first."""
+    table = world(tmp_path)
+    mirror.add("c0", "int64")
+    table.widen([(3, "c")], 0)
+    mirror.adopt(table.peer())
+    table.table.restore(0)
+    mirror.drop("c0")
+
+    assert mirror.adopt(table.peer()).how == "files"
+    assert mirror.read() == table.rows()
+
+
+def test_a_feed_that_contradicts_the_log_is_left_for_the_files(
+    tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = world(tmp_path)
+    mirror.adopt(table.peer())
+    table.append([(4, "b"), (5, "b")], 0)
+    whole = DeltaTable.load_cdf
+
+    def short(self: DeltaTable, **how: int) -> pa.RecordBatchReader:
+        rows = pa.table(whole(self, **how).read_all())
+        return rows.slice(1).to_reader()
+
+    monkeypatch.setattr(DeltaTable, "load_cdf", short)
+
+    done = mirror.adopt(table.peer())
+    assert (done.how, done.files_added) == ("files", 1)
+    assert "1 rows more or fewer, and the log 2" in done.feed_failed
+    assert mirror.read() == table.rows()
+
+
+def test_a_feed_that_the_library_cannot_read_is_left_for_the_files(
+    tmp_path: Path, mirror: Mirror
+) -> None:
+    """Its reader does not find files of partitions whose values are not plain words."""
+    at = str(tmp_path / "odd")
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(
+        at, pa.table({"id": [1, 2], "s": ["a b", "c/d"]}), partition_by=["s"], configuration=feed
+    )
+    mirror.adopt(DeltaPeer.open(at))
+    DeltaTable(at).update(updates={"id": "id + 10"}, predicate="id = 1")
+
+    done = mirror.adopt(DeltaPeer.open(at))
+
+    assert done.how == "files"
+    assert "Failed to fetch" in done.feed_failed
+    assert {dict(row)["id"] for row in mirror.read()} == {2, 11}
+
+
+def test_files_that_are_gone_are_named_with_the_way_out(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path, feed=False)
+    mirror.adopt(table.peer())
+    held = mirror.read()
+    table.update([], 1)
+    table.table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    with pytest.raises(InvalidRequest) as refused:
+        mirror.adopt(table.peer())
+    assert "--replace" in str(refused.value)
+    assert mirror.read() == held
+    mirror.adopt(table.peer(), all_anew=True)
+    assert mirror.read() == table.rows()
+
+
+def test_what_a_log_does_not_have_any_more_is_named(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path, feed=False)
+    mirror.adopt(table.peer())
+    table.update([], 1)
+    table.checkpoint([], 0)
+    (tmp_path / "delta/_delta_log/00000000000000000000.json").unlink()
+
+    with pytest.raises(InvalidRequest, match="cannot read") as refused:
+        mirror.adopt(table.peer())
+    assert "--replace" in str(refused.value)
+
+
+def test_rows_that_marks_delete_leave_without_the_others(tmp_path: Path, mirror: Mirror) -> None:
+    """The feed is on, and does not say it: it is not asked."""
+    table = world(tmp_path)
+    table.append([(n, "x") for n in range(10, 30)], 0)
+    table.allow_marks()
+    mirror.adopt(table.peer())
+    for rows in ([2, 3, 19], [3, 5]):
+        hide_rows(table.at, 0, rows)
+        hide_rows(table.at, 1, rows)
+        done = mirror.adopt(table.peer())
+        assert (done.how, done.files_added) == ("files", 0)
+        assert done.report is not None
+        assert done.report.updates == len({*rows} - {3} if len(rows) == 2 else rows)
+        assert mirror.read() == table.rows()
+    assert sum(mirror.read().values()) == 18
+    table.table.restore(2)
+    assert mirror.adopt(table.peer()).how == "files"
+    assert sum(mirror.read().values()) == 22
+
+
+def test_a_table_whose_columns_have_other_names_in_files_is_taken_in_whole_only(
+    tmp_path: Path, mirror: Mirror
+) -> None:
+    table = world(tmp_path)
+    mirror.adopt(table.peer())
+    log = tmp_path / "delta/_delta_log"
+    told = next(
+        json.loads(line)
+        for line in (log / "00000000000000000000.json").read_text().splitlines()
+        if "metaData" in line
+    )
+    told["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
+    fields = json.loads(told["metaData"]["schemaString"])
+    for number, field in enumerate(fields["fields"], 1):
+        field["metadata"] = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": field["name"],
+        }
+    told["metaData"]["schemaString"] = json.dumps(fields)
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    (log / "00000000000000000001.json").write_text(f"{json.dumps(protocol)}\n{json.dumps(told)}\n")
+
+    with pytest.raises(InvalidRequest, match="do not show what changed") as refused:
+        mirror.adopt(table.peer())
+    assert "columnMapping" in str(refused.value)
+    assert "--replace" in str(refused.value)
+    mirror.adopt(table.peer(), all_anew=True)
+    assert mirror.read() == table.rows()
+
+
+def test_there_has_to_be_a_table(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="deltalake cannot read"):
+        DeltaPeer.open(str(tmp_path))
+
+
+def test_a_table_made_anew_at_the_same_place_is_another(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path)
+    mirror.adopt(table.peer())
+    before = table.peer()
+    again = tmp_path / "again"
+    again.mkdir()
+    other = DeltaWorld(again, feed=False, parted=False)
+    (tmp_path / "delta").rename(tmp_path / "old")
+    (again / "delta").rename(tmp_path / "delta")
+
+    with pytest.raises(InvalidRequest, match="taken the place"):
+        mirror.adopt(before)
+    with pytest.raises(InvalidRequest, match="holds another table"):
+        mirror.adopt(DeltaPeer.open(table.at))
+    assert other.extra == []
+
+
+def test_a_column_that_the_feed_uses_makes_it_useless(tmp_path: Path) -> None:
+    mirror = Mirror()
+    mirror.create(("id int64", "_change_type string"))
+    at = str(tmp_path / "odd")
+    rows = pa.table({"id": [1], "_change_type": ["insert"]})
+    write_deltalake(at, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mirror.adopt(DeltaPeer.open(at))
+        write_deltalake(at, rows, mode="append")
+        assert mirror.adopt(DeltaPeer.open(at)).how == "files"
+    assert sum(mirror.read().values()) == 2

@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import typer.main
 
 from strata.cli.app import whole
+from strata.cli.entries import PANELS
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 HEAD: Final = """# Command line
@@ -50,7 +51,19 @@ def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([HEAD, *(line for name, c in commands().items() for line in _part(name, c))])
+    parts = [line for name, command in commands().items() for line in _part(name, command)]
+    return "\n".join([HEAD, *_index(), *parts])
+
+
+def _index() -> Iterator[str]:
+    """Yield a table of all commands by what they are for, with a link to each."""
+    every = list(commands())
+    yield from ("| For | Commands |", "|---|---|")
+    for panel, entries in PANELS.items():
+        names = [n for entry in entries for n in every if n == entry or n.startswith(f"{entry} ")]
+        links = ", ".join(f"[{n}](#strata-{n.replace(' ', '-')})" for n in names)
+        yield f"| {panel} | {links} |"
+    yield ""
 
 
 def _part(name: str, command: Any) -> Iterator[str]:

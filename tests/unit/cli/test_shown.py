@@ -18,7 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.main import get_command
 
-from strata.cli.app import ENTRIES, main, whole
+from strata.cli.app import main, whole
+from strata.cli.entries import ENTRIES, PANELS
 from strata.cli.explained import explain_tables
 from strata.cli.tables import Table, pairs, rows, write_tables
 from strata.cli.visible import visible
@@ -314,7 +315,7 @@ def test_the_help_needs_no_engine() -> None:
 def test_the_help_is_that_of_the_commands() -> None:
     for name, command in get_command(whole()).commands.items():
         assert ENTRIES[name].help == (command.help or "").partition("\n\n")[0], name
-    assert list(ENTRIES) == list(dict.fromkeys(ENTRIES))
+    assert list(ENTRIES) == [name for names in PANELS.values() for name in names]
     assert set(get_command(whole()).commands) == set(ENTRIES)
 
 

@@ -6,8 +6,10 @@ from typing import Any
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.maintain.sums import maintain_sums
+from strata.maintain.sums_target import CONSUMER
 from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.model.settings import ReadSettings
+from strata.state.consumers import consumers_of
 from strata.store.open import Stores
 
 
@@ -25,6 +27,24 @@ def declared_sums(stores: Stores) -> dict[str, list[SumsWish]]:
             wish = declared_wish(machine.load(name).spec)
         if wish is not None:
             found.setdefault(wish.source, []).append(wish)
+    return found
+
+
+def sums_of(stores: Stores, source: str) -> list[SumsWish]:
+    """Return the sums of one shard, by the consumers that it keeps for them.
+
+    Sums whose consumer was removed are not found; `declared_sums` finds them.
+    Cost: loads the shard and those that hold its sums.
+    """
+    machine = Machine(stores)
+    kept = [c.name for c in consumers_of(machine.load(source)) if c.name.startswith(CONSUMER)]
+    found = []
+    for name in kept:
+        wish = None
+        with suppress(Conflict, Corrupt, InvalidRequest):
+            wish = declared_wish(machine.load(name.removeprefix(CONSUMER)).spec)
+        if wish is not None and wish.source == source:
+            found.append(wish)
     return found
 
 

@@ -1,5 +1,6 @@
 """Declared sums follow their source after compaction, and a false one is found by validation."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ from strata.jobs.validate.outcome import MISMATCH, exit_code, sums_alert, sums_l
 from strata.machine.machine import Machine
 from strata.maintain.sums import maintain_sums
 from strata.maintain.sums_check import checked_as_declared
-from strata.maintain.sums_follow import declared_sums, follow_sums
+from strata.maintain.sums_follow import declared_sums, follow_sums, sums_of
 from strata.maintain.sums_table import SumsTable
 from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.read.scan import DEFAULTS
+from strata.state.consumers import attach
 from strata.store.open import Stores
 from tests.laws.test_kept_sums import RELATION, take
 from tests.support.stored import create, memory_stores
@@ -48,6 +50,15 @@ def test_a_shard_that_cannot_be_loaded_hides_no_others(
 
     monkeypatch.setattr(Machine, "load", load)
     assert declared_sums(stores) == {"shard": [WISH]}
+
+
+def test_a_shard_knows_its_sums_by_their_consumers(stores: Stores) -> None:
+    Machine(stores).apply("shard", partial(attach, name="sums-nothing", session="s", start=None))
+    create(stores, RELATION, name="other")
+    Machine(stores).apply("shard", partial(attach, name="sums-other", session="s", start=None))
+
+    assert sums_of(stores, "shard") == [WISH]
+    assert sums_of(stores, "sums") == []
 
 
 def test_declared_sums_follow_their_source(stores: Stores) -> None:

@@ -22,7 +22,7 @@ from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
-from strata.maintain.sums_follow import follow_sums, sums_of
+from strata.maintain.sums_follow import follow_sums, known_sums
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -86,7 +86,7 @@ def compact(
             context.stores, shard, context.settings, threads(TASKS), full=full, migrate=migrate
         )
         published = publish_again(context.stores, context.settings, shard)
-        sums = follow_sums(context.stores, sums_of(context.stores, shard), context.settings.read)
+        sums = follow_sums(context.stores, known_sums(context.stores, shard), context.settings.read)
     document = {**report.to_json()} | ({} if published is None else {"published": published})
     document |= {"sums": sums} if sums else {}
     for one in sums:

@@ -30,7 +30,7 @@ def declared_sums(stores: Stores) -> dict[str, list[SumsWish]]:
     return found
 
 
-def sums_of(stores: Stores, source: str) -> list[SumsWish]:
+def known_sums(stores: Stores, source: str) -> list[SumsWish]:
     """Return the sums of one shard, by the consumers that it keeps for them.
 
     Sums whose consumer was removed are not found; `declared_sums` finds them.

@@ -10,7 +10,7 @@ from strata.jobs.validate.outcome import MISMATCH, exit_code, sums_alert, sums_l
 from strata.machine.machine import Machine
 from strata.maintain.sums import maintain_sums
 from strata.maintain.sums_check import checked_as_declared
-from strata.maintain.sums_follow import declared_sums, follow_sums, sums_of
+from strata.maintain.sums_follow import declared_sums, follow_sums, known_sums
 from strata.maintain.sums_table import SumsTable
 from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.read.scan import DEFAULTS
@@ -57,8 +57,8 @@ def test_a_shard_knows_its_sums_by_their_consumers(stores: Stores) -> None:
     create(stores, RELATION, name="other")
     Machine(stores).apply("shard", partial(attach, name="sums-other", session="s", start=None))
 
-    assert sums_of(stores, "shard") == [WISH]
-    assert sums_of(stores, "sums") == []
+    assert known_sums(stores, "shard") == [WISH]
+    assert known_sums(stores, "sums") == []
 
 
 def test_declared_sums_follow_their_source(stores: Stores) -> None:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from demo.api import Api, wait_until
-from demo.classes import ClassArchive
+from demo.classes import QUICK_START, ClassArchive
 from demo.landing import make_landing
 from demo.places import AIRFLOW_HOME, CONFIG, PROJECT, RESULTS, WORKSPACE, write_config
 from demo.processes import Processes
@@ -33,8 +33,6 @@ BIN: Final = Path(sys.executable).parent
 DAGS: Final = frozenset({"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"})
 START_SECONDS: Final = 300.0
 PASSWORDS: Final = "passwords.json"
-# Half of a short job is the start of its Java machine; a long one would lose by these.
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The logs of tasks are read from the folder: no server for them, which would listen everywhere.
 COMPONENTS: Final = {
     "api-server": ["api-server"],
@@ -95,7 +93,7 @@ def start(
     if processes.live():
         processes.stop()
     try:
-        ClassArchive().make_ready(write=False)
+        ClassArchive().make_ready()
         tell("preparing Airflow's database")
         _migrate(env, home)
         watcher = WATCHER if env.get("STRATA_ARRIVALS") else {}

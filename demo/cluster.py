@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from demo import places
-from demo.airflow import QUICK_START, StartError
+from demo.airflow import StartError
+from demo.classes import QUICK_START
 from demo.processes import Processes
 from demo.progress import Progress
 from demo.run import main

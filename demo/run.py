@@ -82,7 +82,11 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
     down_quietly()
     places.reset()
     instance: Instance | None = None
-    with Progress() as progress, around(progress) as variables:
+    with (
+        Progress() as progress,
+        around(progress) as variables,
+        ClassArchive().being_written() as take_archive,
+    ):
         progress.stage(f"landing folder, {days} days of 2013")
         landing = make_landing(places.WORKSPACE, days)
         progress.stage("Airflow")
@@ -90,7 +94,7 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
             instance = start(schedules=False, tell=progress.detail, extra=variables)
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
-                figures = _work(instance, progress, landing, days, budget_bytes)
+                figures = _work(instance, progress, landing, days, budget_bytes, take_archive)
         except BaseException:
             progress.done(failed=True)
             raise
@@ -104,17 +108,20 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
 
 
 def _work(
-    instance: Instance, progress: Progress, landing: Landing, days: int, budget_bytes: int
+    instance: Instance,
+    progress: Progress,
+    landing: Landing,
+    days: int,
+    budget_bytes: int,
+    take_archive: Callable[[], None],
 ) -> Figures:
     results: dict[str, dict[str, Any]] = {}
     before: dict[str, Mapping[str, Any]] = {}
-    classes = ClassArchive()
-    classes.make_ready(write=True)
     for stage in stages(days, budget_bytes):
         if stage.dag == "shard_compact":
             before = inspect_shards()
+        take_archive()
         results[stage.key] = run_stage(instance, stage, progress)
-        classes.take()
     return Figures(
         landing,
         before,

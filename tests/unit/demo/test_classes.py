@@ -1,6 +1,7 @@
-"""The first job of a demo writes the archive of Spark's classes, and all later ones use it."""
+"""The first demo writes an archive of Spark's classes beside its start; later ones use it."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,51 +13,58 @@ def flags(archive: ClassArchive) -> str:
     return (archive.folder / "java.flags").read_text("utf-8")
 
 
-def test_the_first_job_writes_an_archive_and_all_others_use_it(tmp_path: Path) -> None:
-    archive = ClassArchive(tmp_path)
-    archive.make_ready(write=True)
-    name, _, unfinished = flags(archive).strip().partition("=")
-    assert name == "ArchiveClassesAtExit"
-
-    Path(unfinished).write_bytes(b"classes")
-    archive.take()
-
-    used, _, file = flags(archive).strip().partition("=")
-    assert used == "SharedArchiveFile"
-    assert Path(file).read_bytes() == b"classes"
-    assert not Path(unfinished).exists()
-    archive.make_ready(write=True)
-    assert flags(archive).strip() == f"{used}={file}"
-
-
 def test_without_an_archive_nothing_is_asked_of_java(tmp_path: Path) -> None:
-    archive = ClassArchive(tmp_path)
+    archive = ClassArchive(tmp_path / "new")
 
-    archive.make_ready(write=False)
-    assert flags(archive) == ""
-    archive.take()
+    archive.make_ready()
+
     assert flags(archive) == ""
 
 
 def test_a_folder_with_a_space_has_no_archive(tmp_path: Path) -> None:
-    assert ClassArchive(tmp_path / "two words").options == ""
+    archive = ClassArchive(tmp_path / "two words")
+    assert archive.options == ""
+    with archive.being_written() as take:
+        take()
+    assert [path.name for path in archive.folder.iterdir()] == ["java.flags"]
     assert "two_words" in ClassArchive(tmp_path / "two_words").options
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit(1)", "import time; time.sleep(600)"])
+def test_a_demo_goes_on_if_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    started, whole = [], subprocess.Popen
+
+    def popen(words: list[str], **how: object) -> subprocess.Popen[bytes]:
+        started.append(whole([words[0], "-c", script]))
+        return started[0]
+
+    archive = ClassArchive(tmp_path)
+    monkeypatch.setattr(ClassArchive, "_file", lambda self: self.folder / "x.jsa")
+    monkeypatch.setattr(subprocess, "Popen", popen)
+
+    with archive.being_written() as take:
+        take()
+
+    assert flags(archive) == ""
+    assert started[0].returncode is not None
 
 
 @pytest.mark.spark
 def test_java_writes_and_uses_an_archive_and_ignores_a_broken_one(tmp_path: Path) -> None:
     archive = ClassArchive(tmp_path)
     java = ["java", *archive.options.split(), "-Xshare:auto", "-version"]
-    archive.make_ready(write=True)
-    subprocess.run(java, check=True, capture_output=True)
-    unfinished = Path(flags(archive).strip().partition("=")[2])
-    written = unfinished.exists()
-    archive.take()
+    with archive.being_written() as take:
+        take()
+        while not flags(archive):
+            time.sleep(0.2)
+            take()
+    name, _, file = flags(archive).strip().partition("=")
+    assert name == "SharedArchiveFile"
+    assert Path(file).stat().st_size > 10_000_000
 
-    assert written
-    again = subprocess.run(java, check=True, capture_output=True)
-    assert b"warning" not in again.stdout.lower()
-    file = Path(flags(archive).strip().partition("=")[2])
-    file.chmod(0o600)
-    file.write_bytes(b"broken")
+    assert b"warning" not in subprocess.run(java, check=True, capture_output=True).stdout.lower()
+    Path(file).chmod(0o600)
+    Path(file).write_bytes(b"broken")
     subprocess.run(java, check=True, capture_output=True)

@@ -56,7 +56,7 @@ class ClassArchive:
     def being_written(self) -> Iterator[Callable[[], None]]:
         """Write the archive beside the block, if there is none; yield what takes it then.
 
-        Nobody waits for it: jobs run without it, too. Whatever happens, no process stays behind.
+        Nobody waits for it: jobs run without it, too. No process stays behind in any case.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self._file()

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from demo.api import Api, wait_until
-from demo.classes import QUICK_START, ClassArchive
+from demo.classes import ClassArchive
 from demo.landing import make_landing
 from demo.places import AIRFLOW_HOME, CONFIG, PROJECT, RESULTS, WORKSPACE, write_config
 from demo.processes import Processes
@@ -118,7 +118,6 @@ def environment(
     from strata_airflow.setup import connection_variable
 
     spark = load_settings(str(config), os.environ).spark
-    options = f"{QUICK_START} {ClassArchive().options}".strip()
     base = f"http://127.0.0.1:{port}"
     inherited = {
         name: value
@@ -127,7 +126,7 @@ def environment(
     }
     return {
         **inherited,
-        **connection_variable(spark.master, f"{spark.driver_memory_mib}m", options),
+        **connection_variable(spark.master, f"{spark.driver_memory_mib}m", ClassArchive().options),
         **_secrets(home),
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYSPARK_PYTHON": sys.executable,

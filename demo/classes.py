@@ -40,10 +40,8 @@ class ClassArchive:
 
     @property
     def options(self) -> str:
-        """Return the options of a Java machine; empty where Spark would cut the path in pieces."""
-        if len(str(self.folder).split()) != 1:
-            return ""
-        return f"{_QUIET} -XX:Flags={self._flags}"
+        """Return the options of a driver's Java machine, those of a quick start included."""
+        return f"{QUICK_START} {_QUIET} -XX:Flags={self._flags}" if self._usable else QUICK_START
 
     def make_ready(self) -> None:
         """Let the next Java machines use the archive, if there is one."""
@@ -60,7 +58,7 @@ class ClassArchive:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self._file()
-        if file.exists() or not self.options:
+        if file.exists() or not self._usable:
             yield self.make_ready
             return
         unfinished = file.with_suffix(".unfinished")
@@ -82,6 +80,11 @@ class ClassArchive:
         finally:
             process.terminate()
             process.wait()
+
+    @property
+    def _usable(self) -> bool:
+        """Return whether Spark leaves the path in one piece."""
+        return len(str(self.folder).split()) == 1
 
     @property
     def _flags(self) -> Path:

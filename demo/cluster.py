@@ -20,7 +20,7 @@ from typing import Final
 
 from demo import places
 from demo.airflow import StartError
-from demo.classes import QUICK_START
+from demo.classes import QUICK_START, ClassArchive
 from demo.processes import Processes
 from demo.progress import Progress
 from demo.run import main
@@ -140,7 +140,7 @@ def _connection(master: str) -> dict[str, str]:
     sys.path.append(str(places.PROJECT / "plugins"))
     from strata_airflow.setup import connection_variable
 
-    return connection_variable(master, "1g", QUICK_START, CONF)
+    return connection_variable(master, "1g", ClassArchive().options, CONF)
 
 
 def _until(ready: Callable[[], bool], processes: Processes) -> None:

@@ -30,6 +30,7 @@ from strata.adopt.peer import (
 from strata.errors import InvalidRequest
 
 EMPTY: Final = 0  # stands for the snapshot of a table that has none
+# Errors of PyIceberg that no retry mends; the last one says what the library cannot read.
 KNOWN: Final = (NoSuchTableError, NoSuchNamespaceError, NotImplementedError)
 
 

@@ -10,7 +10,6 @@ class CommandEntry:
 
     module: str
     help: str
-    group: bool = False
 
 
 # In the order of the help. A test compares each line with the command's own.
@@ -45,8 +44,8 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "history": CommandEntry(
         "shards", "Show the last operations on a shard, and what each of its last commits changed."
     ),
-    "schema": CommandEntry("schema", "Show and change the columns of a shard.", group=True),
-    "collection": CommandEntry("collections", "Many small collections in one shard.", group=True),
+    "schema": CommandEntry("schema", "Show and change the columns of a shard."),
+    "collection": CommandEntry("collections", "Many small collections in one shard."),
     "drop": CommandEntry(
         "shards",
         "Drop a whole shard; a tombstone stays, garbage collection deletes the blobs later.",
@@ -58,8 +57,8 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "adopt": CommandEntry(
         "adopt", "Take a table of Delta or Iceberg in, or what changed in it since the last time."
     ),
-    "quarantine": CommandEntry("quarantine", "Rows that ingest rejected.", group=True),
-    "source": CommandEntry("source", "Whether incoming rows are trusted.", group=True),
+    "quarantine": CommandEntry("quarantine", "Rows that ingest rejected."),
+    "source": CommandEntry("source", "Whether incoming rows are trusted."),
     "revert": CommandEntry(
         "diff",
         "Append the retraction of an interval, as if it had not been; a repeat changes nothing.",
@@ -123,7 +122,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "advise",
         "Say what would have skipped more of the reads of late, measured, and what it costs.",
     ),
-    "stats": CommandEntry("maintain", "Collect, trim and show statistics.", group=True),
+    "stats": CommandEntry("maintain", "Collect, trim and show statistics."),
     "validate": CommandEntry(
         "filters",
         "Fetch what would be skipped and check it; on a mismatch set the mode back and exit 3.",
@@ -133,7 +132,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "Make the decision of a receipt again; exit 3 if it, or what was skipped, was wrong.",
     ),
     "rollout": CommandEntry(
-        "rollout", "Which shards may skip parts, since when, and on what evidence.", group=True
+        "rollout", "Which shards may skip parts, since when, and on what evidence."
     ),
     "ui": CommandEntry(
         "ui", "Show the console in a browser of this machine, until you press Ctrl-C."
@@ -149,7 +148,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
         "holds",
         "List holds: what each keeps, since when and until when; or take one, or release one.",
     ),
-    "gc": CommandEntry("gc", "Find and delete blobs that are no longer needed.", group=True),
+    "gc": CommandEntry("gc", "Find and delete blobs that are no longer needed."),
     "verify": CommandEntry(
         "backup",
         "Read every blob that shards need and compare it with its name; exit 1 if one is wrong.",

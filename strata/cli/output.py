@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
@@ -24,7 +23,7 @@ from strata.cli.tables import Table
 from strata.cli.visible import shown_time
 from strata.errors import InvalidRequest
 from strata.model.near import one_of
-from strata.model.shown import visible
+from strata.model.shown import plain, visible
 
 FIRST: Final = 20  # rows of a table without --limit
 FORMATS: Final = ("table", "csv", "json", "parquet", "arrow")
@@ -257,26 +256,3 @@ def _values(batch: pa.RecordBatch) -> Iterator[list[Any]]:
             for at, name in enumerate(names)
         ]
         yield from (list(row) for row in zip(*columns, strict=True))
-
-
-def plain(value: Any) -> Any:
-    """Return a value of Arrow as JSON has it: times as ISO 8601, bytes as hexadecimal digits."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if -(2**63) <= value < 2**64 else str(value)
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case date() | time():
-            return value.isoformat()
-        case bytes():
-            return value.hex()
-        case dict():
-            return {str(k): plain(v) for k, v in value.items()}
-        case list() | tuple():  # a tuple is an entry of a map
-            return [plain(item) for item in value]
-        case _:
-            return str(value)

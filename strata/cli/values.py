@@ -11,7 +11,7 @@ import typer
 from strata.cli.command import command
 from strata.cli.completion import column_name
 from strata.cli.context import Answer, Context, ShardArgument, answer, who
-from strata.cli.output import Output, plain
+from strata.cli.output import Output
 from strata.cli.reading import AsOf
 from strata.cli.remarks import remark
 from strata.cli.tables import shown_bytes
@@ -20,7 +20,7 @@ from strata.decide.plan import check_pushdown
 from strata.expr.filter import Filter
 from strata.history.usage import record, record_count
 from strata.machine.reader_hold import reading
-from strata.model.shown import visible
+from strata.model.shown import plain, visible
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.count import FilterRun, any_row

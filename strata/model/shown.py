@@ -3,9 +3,11 @@
 Commands print reports with --json, jobs leave them for Airflow.
 """
 
+import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -72,3 +74,32 @@ def visible(text: str, *, lines: bool = False) -> str:
 def is_seen(character: str) -> bool:
     """Return whether a character shows something, or is a space."""
     return unicodedata.category(character) not in _UNSEEN and character not in BLANK
+
+
+def plain(value: Any, *, wide: bool = False) -> Any:
+    """Return a value of Arrow as JSON has it: times as ISO 8601, bytes as hexadecimal digits.
+
+    What JSON cannot hold is text. `wide`: whole numbers beyond 64 bits are numbers all the same.
+
+    >>> plain({"a": [float("nan"), b"x", 2**70]}), plain(2**70, wide=True) == 2**70
+    ({'a': ['nan', '78', '1180591620717411303424']}, True)
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if wide or -(2**63) <= value < 2**64 else str(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case dict():
+            return {str(key): plain(item, wide=wide) for key, item in value.items()}
+        case list() | tuple():  # a tuple is an entry of a map
+            return [plain(item, wide=wide) for item in value]
+        case _:
+            return str(value)

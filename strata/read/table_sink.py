@@ -6,10 +6,8 @@ or neither.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ import pyarrow as pa
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.extras import needed
 from strata.model.settings import without_password
+from strata.model.shown import plain
 from strata.read.subscription import Delivery
 
 if TYPE_CHECKING:
@@ -212,28 +211,7 @@ def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if _type(column.type) != "jsonb":
         return values
-    return [None if value is None else json.dumps(_json(value)) for value in values]
-
-
-def _json(value: Any) -> Any:
-    """Return a value as JSON has it: what it cannot hold is text, and bytes are their digits."""
-    match value:
-        case None | bool() | str() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case date() | time():
-            return value.isoformat()
-        case bytes():
-            return value.hex()
-        case dict():
-            return {key: _json(item) for key, item in value.items()}
-        case list() | tuple():  # a tuple is an entry of a map
-            return [_json(item) for item in value]
-        case _:
-            return str(value)
+    return [None if value is None else json.dumps(plain(value, wide=True)) for value in values]
 
 
 def _quoted(name: str) -> str:

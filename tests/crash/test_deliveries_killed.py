@@ -1,10 +1,7 @@
 """Law: a folder, or a table, has each change once, however often who fills it is killed."""
 
-import os
 import random
-import signal
 import time
-import traceback
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -25,6 +22,7 @@ from strata.state.consumers import consumers_of
 from strata.state.transitions import advance_since
 from strata.store.open import open_stores
 from tests.laws.test_changes import fixed_history
+from tests.support.killing import killed_at_work
 from tests.support.postgres import fresh_database
 from tests.support.stored import append, create, memory_stores, settings
 from tests.support.updates import table
@@ -76,22 +74,10 @@ def seconds_of(shard: Shard, place: Folder | Table) -> float:
 
 def killed_after(seconds: float, shard: Shard, place: Folder | Table) -> bool:
     """Deliver in a child, kill it after some time; return whether it was still at work."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            # What the parent has opened is not for a child.
-            deliver(Shard(open_stores(shard.stores.settings), shard.name), place.sink())
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
+    return killed_at_work(
+        lambda: deliver(Shard(open_stores(shard.stores.settings), shard.name), place.sink()),
+        seconds,
+    )
 
 
 def stored(folder: Path) -> Counter[tuple[int, int]]:

@@ -1,10 +1,7 @@
 """Law: kept sums are those of their source, however often who keeps them is killed."""
 
-import os
 import random
-import signal
 import time
-import traceback
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +17,7 @@ from strata.read.scan import scan
 from strata.state.transitions import advance_since
 from strata.store.open import Stores, open_stores
 from tests.laws.test_kept_sums import RELATION, WISH, Update, drawn, stored, take, twin
+from tests.support.killing import killed_at_work
 from tests.support.stored import create, settings
 
 ROUNDS = 24
@@ -28,22 +26,7 @@ ENDS = replace(WISH, least=("n", "f"), greatest=("p", "a"))
 
 def killed_after(seconds: float, place: StoreSettings) -> bool:
     """Keep sums in a child, kill it after some time; return whether it was still at work."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            # What the parent has opened is not for a child.
-            maintain_sums(open_stores(place), ENDS)
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
+    return killed_at_work(lambda: maintain_sums(open_stores(place), ENDS), seconds)
 
 
 def times_of(stores: Stores) -> range:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.classes import ClassArchive
+from demo.classes import QUICK_START, ClassArchive
 
 
 def flags(archive: ClassArchive) -> str:
@@ -23,7 +23,7 @@ def test_without_an_archive_nothing_is_asked_of_java(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_space_has_no_archive(tmp_path: Path) -> None:
     archive = ClassArchive(tmp_path / "two words")
-    assert archive.options == ""
+    assert archive.options == QUICK_START
     with archive.being_written() as take:
         take()
     assert [path.name for path in archive.folder.iterdir()] == ["java.flags"]

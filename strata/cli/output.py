@@ -23,7 +23,7 @@ from strata.cli.tables import Table
 from strata.cli.visible import shown_time
 from strata.errors import InvalidRequest
 from strata.model.near import one_of
-from strata.model.shown import plain, visible
+from strata.model.shown import as_json_value, visible
 
 FIRST: Final = 20  # rows of a table without --limit
 FORMATS: Final = ("table", "csv", "json", "parquet", "arrow")
@@ -250,7 +250,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[list[Any]]:
         some = batch.slice(start, _TEXT_ROWS)
         columns = [
             [
-                shown_time(value) if name == TIME and at == len(names) - 2 else plain(value)
+                shown_time(value) if name == TIME and at == len(names) - 2 else as_json_value(value)
                 for value in some.column(at).to_pylist()
             ]
             for at, name in enumerate(names)

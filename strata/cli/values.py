@@ -165,7 +165,7 @@ def _extreme(
         ),
         column,
     )
-    value = plain(found.value)
+    value = as_json_value(found.value)
     shown = "null" if value is None else visible(str(value))
     return answer({"value": value} | found.to_json(), f"{shown}\n")
 

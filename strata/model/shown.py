@@ -76,12 +76,12 @@ def is_seen(character: str) -> bool:
     return unicodedata.category(character) not in _UNSEEN and character not in BLANK
 
 
-def plain(value: Any, *, wide: bool = False) -> Any:
+def as_json_value(value: Any, *, wide: bool = False) -> Any:
     """Return a value of Arrow as JSON has it: times as ISO 8601, bytes as hexadecimal digits.
 
     What JSON cannot hold is text. `wide`: whole numbers beyond 64 bits are numbers all the same.
 
-    >>> plain({"a": [float("nan"), b"x", 2**70]}), plain(2**70, wide=True) == 2**70
+    >>> as_json_value({"a": [float("nan"), b"x", 2**70]}), as_json_value(2**70, wide=True) == 2**70
     ({'a': ['nan', '78', '1180591620717411303424']}, True)
     """
     match value:
@@ -98,8 +98,8 @@ def plain(value: Any, *, wide: bool = False) -> Any:
         case bytes():
             return value.hex()
         case dict():
-            return {str(key): plain(item, wide=wide) for key, item in value.items()}
+            return {str(key): as_json_value(item, wide=wide) for key, item in value.items()}
         case list() | tuple():  # a tuple is an entry of a map
-            return [plain(item, wide=wide) for item in value]
+            return [as_json_value(item, wide=wide) for item in value]
         case _:
             return str(value)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.extras import needed
 from strata.model.settings import without_password
-from strata.model.shown import plain
+from strata.model.shown import as_json_value
 from strata.read.subscription import Delivery
 
 if TYPE_CHECKING:
@@ -211,7 +211,9 @@ def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if _type(column.type) != "jsonb":
         return values
-    return [None if value is None else json.dumps(plain(value, wide=True)) for value in values]
+    return [
+        None if value is None else json.dumps(as_json_value(value, wide=True)) for value in values
+    ]
 
 
 def _quoted(name: str) -> str:

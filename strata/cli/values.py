@@ -20,7 +20,7 @@ from strata.decide.plan import check_pushdown
 from strata.expr.filter import Filter
 from strata.history.usage import record, record_count
 from strata.machine.reader_hold import reading
-from strata.model.shown import plain, visible
+from strata.model.shown import as_json_value, visible
 from strata.model.time import parse_time
 from strata.plain.parse import plain_or_none
 from strata.read.count import FilterRun, any_row

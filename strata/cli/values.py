@@ -103,7 +103,7 @@ def distinct(
         remark(f"there are more than {limit:,} values; --limit shows more of them")
     batch = pa.record_batch([found.values], names=[column])
     table, _ = Output(limit=0).table(iter([batch]), batch.schema)
-    document = {"values": list(map(plain, found.values.to_pylist()))}
+    document = {"values": list(map(as_json_value, found.values.to_pylist()))}
     return answer(document | found.to_json(), table)
 
 

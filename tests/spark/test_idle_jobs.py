@@ -40,6 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> World:
     world = World(tmp_path_factory.mktemp("idle")).build()
     for file in (world.root / "in").iterdir():
         file.unlink()  # their names hold no time
+    (world.root / "shards/m.yaml").unlink()  # declares no source: ingest is not for it
     spec = SPEC.replace("name: s\n", "name: t\n").replace("[in]", "[new]")
     (world.root / "shards/t.yaml").write_text(spec)
     (world.root / "new").mkdir()

@@ -26,8 +26,8 @@ from strata.cli.remarks import remark
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.errors import InvalidRequest
-from strata.maintain.sums_check import checked_as_declared
 from strata.model.time import parse_time
+from strata.sums.check import checked_as_declared
 
 COST = (
     "check",

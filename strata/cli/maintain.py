@@ -22,7 +22,6 @@ from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
-from strata.maintain.sums_follow import follow_sums, known_sums
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -30,6 +29,7 @@ from strata.model.time import format_time, parse_time
 from strata.publish.follow import publish_again
 from strata.state.state import State
 from strata.store.open import Stores
+from strata.sums.follow import follow_sums, known_sums
 
 TASKS = 2  # concurrent merges and collections
 

@@ -7,9 +7,9 @@ import typer
 from strata.cli.command import Given, command
 from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
 from strata.cli.remarks import busy, remark
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_check import check_sums
-from strata.maintain.sums_wish import SumsWish, declared_wish
+from strata.sums.check import check_sums
+from strata.sums.run import maintain_sums
+from strata.sums.wish import SumsWish, declared_wish
 
 DIFFERENT: Final = 3  # exit code
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
 from strata.machine.machine import Machine
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_check import check_sums
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.read.scan import scan
 from strata.state.transitions import advance_since
 from strata.store.open import Stores, open_stores
+from strata.sums.check import check_sums
+from strata.sums.run import maintain_sums
 from tests.laws.test_kept_sums import RELATION, WISH, Update, drawn, stored, take, twin
 from tests.support.killing import killed_at_work
 from tests.support.stored import create, settings

@@ -22,10 +22,6 @@ from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.values.view import to_view
 from strata.machine.machine import Machine
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_check import check_sums
-from strata.maintain.sums_table import GroupSums, SumsTable
-from strata.maintain.sums_wish import SumsWish
 from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
@@ -36,6 +32,10 @@ from strata.state.state import State
 from strata.state.tombstone import drop
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
+from strata.sums.check import check_sums
+from strata.sums.run import maintain_sums
+from strata.sums.table import GroupSums, SumsTable
+from strata.sums.wish import SumsWish
 from tests.support.stored import append, create, memory_stores, settings
 
 TYPES = {

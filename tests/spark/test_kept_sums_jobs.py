@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from strata.cli.app import main as strata
 from strata.jobs.compact.main import main as compact
 from strata.jobs.validate.main import main as validate
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_table import SumsTable
-from strata.maintain.sums_wish import SumsWish
 from strata.model.settings import StoreSettings
 from strata.store.open import Stores, open_stores
+from strata.sums.run import maintain_sums
+from strata.sums.table import SumsTable
+from strata.sums.wish import SumsWish
 from tests.laws.test_kept_sums import RELATION, take
 from tests.support.stored import create
 

@@ -23,10 +23,10 @@ from strata.jobs.entry import Noted, each_shard, logged, run_job, say
 from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
-from strata.maintain.sums_follow import declared_sums, follow_sums
 from strata.model.settings import Settings
 from strata.publish.follow import publish_again
 from strata.store.open import Stores, open_stores
+from strata.sums.follow import declared_sums, follow_sums
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,13 +25,13 @@ from strata.jobs.entry import Noted, each_shard, run_job, say
 from strata.jobs.pulse import PULSE
 from strata.jobs.validate.outcome import document, exit_code, lines, sums_counts, sums_line
 from strata.machine.machine import Machine
-from strata.maintain.sums_check import SumsCheck, checked_as_declared
 from strata.model.extras import require
 from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
 from strata.store.open import Stores, open_stores
+from strata.sums.check import SumsCheck, checked_as_declared
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strata.audit.cost import cost_counts
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
-from strata.maintain.sums_check import SumsCheck
+from strata.sums.check import SumsCheck
 
 if TYPE_CHECKING:
     from strata.jobs.validate.report import WrittenReport

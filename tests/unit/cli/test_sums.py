@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strata.maintain.sums_table import GroupSums, SumsTable
+from strata.sums.table import GroupSums, SumsTable
 from tests.unit.cli.test_noted import Cli
 
 WORDS = ("sums", "s", "--into", "kept", "--by", "note", "--sum", "id")

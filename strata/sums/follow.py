@@ -5,12 +5,12 @@ from typing import Any
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.machine.machine import Machine
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_target import CONSUMER
-from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.model.settings import ReadSettings
 from strata.state.consumers import consumers_of
 from strata.store.open import Stores
+from strata.sums.run import maintain_sums
+from strata.sums.target import CONSUMER
+from strata.sums.wish import SumsWish, declared_wish
 
 
 def declared_sums(stores: Stores) -> dict[str, list[SumsWish]]:

@@ -8,14 +8,14 @@ import pytest
 from strata.errors import Corrupt, InvalidRequest
 from strata.jobs.validate.outcome import MISMATCH, exit_code, sums_alert, sums_line
 from strata.machine.machine import Machine
-from strata.maintain.sums import maintain_sums
-from strata.maintain.sums_check import checked_as_declared
-from strata.maintain.sums_follow import declared_sums, follow_sums, known_sums
-from strata.maintain.sums_table import SumsTable
-from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.read.scan import DEFAULTS
 from strata.state.consumers import attach
 from strata.store.open import Stores
+from strata.sums.check import checked_as_declared
+from strata.sums.follow import declared_sums, follow_sums, known_sums
+from strata.sums.run import maintain_sums
+from strata.sums.table import SumsTable
+from strata.sums.wish import SumsWish, declared_wish
 from tests.laws.test_kept_sums import RELATION, take
 from tests.support.stored import create, memory_stores
 

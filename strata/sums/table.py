@@ -18,8 +18,15 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D, T, updates_schema
 from strata.format.values.view import view_type
-from strata.maintain.sums_ends import End, EndsFold
-from strata.maintain.sums_values import (
+from strata.model.schema import Column, Relation
+from strata.model.spec import ColumnSpec, ShardSpec, SourceSpec
+from strata.model.types import ColumnType, Kind
+from strata.plain.conditions import And
+from strata.plain.of_arrow import among
+from strata.plain.weaker import weaker
+from strata.state.state import State
+from strata.sums.ends import End, EndsFold
+from strata.sums.values import (
     DIGITS,
     EXACT,
     fitting_numbers,
@@ -28,14 +35,7 @@ from strata.maintain.sums_values import (
     units,
     unordered,
 )
-from strata.maintain.sums_wish import SumsWish
-from strata.model.schema import Column, Relation
-from strata.model.spec import ColumnSpec, ShardSpec, SourceSpec
-from strata.model.types import ColumnType, Kind
-from strata.plain.conditions import And
-from strata.plain.of_arrow import among
-from strata.plain.weaker import weaker
-from strata.state.state import State
+from strata.sums.wish import SumsWish
 
 COUNT: Final = "count"
 FEW: Final = 200  # values of a key column that a filter names

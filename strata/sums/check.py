@@ -8,15 +8,15 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
-from strata.maintain.sums_ends import Values, add_value
-from strata.maintain.sums_table import Group, GroupSums, SumsTable
-from strata.maintain.sums_target import check_target, sums_filter
-from strata.maintain.sums_wish import SumsWish, declared_wish
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.store.open import Stores
+from strata.sums.ends import Values, add_value
+from strata.sums.table import Group, GroupSums, SumsTable
+from strata.sums.target import check_target, sums_filter
+from strata.sums.wish import SumsWish, declared_wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from typing import Final
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.machine.ledger import commits_after
-from strata.maintain.sums_table import SumsTable
-from strata.maintain.sums_wish import SumsWish
 from strata.model.time import MIN_TIME
 from strata.plain.parse import plain_filter
 from strata.plain.rows import filter_columns
 from strata.state.consumers import consumers_of
 from strata.state.state import State
 from strata.store.open import Stores
+from strata.sums.table import SumsTable
+from strata.sums.wish import SumsWish
 
 PREFIX: Final = "sums:"  # of tokens; no token that a user gives has a colon
 CONSUMER: Final = "sums-"  # of the consumer that keeps the source's history

@@ -6,7 +6,7 @@ A run takes the changes of the source since the target's upper, and appends for 
 that they touch the retraction of the group's row and the new row. So the target is right at every
 time, not only at the newest. Each number is linear in the diffs: a retraction subtracts what the
 addition added. Sums are exact, so those of floats have no place here. The least and the greatest
-value of a group are not linear: `strata.maintain.sums_ends` follows them.
+value of a group are not linear: `strata.sums.ends` follows them.
 
 The target's upper is the position in the source, and moves in the commit that brings the rows: a
 run that was killed is repeated, and nothing counts twice. A consumer of the source keeps the
@@ -27,16 +27,6 @@ from strata.format.layout import Description
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.machine.writer_lease import Lease
-from strata.maintain.sums_ends import Values, add_value
-from strata.maintain.sums_table import Group, GroupSums, SumsTable
-from strata.maintain.sums_target import (
-    CONSUMER,
-    check_known,
-    check_target,
-    sums_filter,
-    sums_token,
-)
-from strata.maintain.sums_wish import SumsWish
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
 from strata.parts.write import write_batch, write_parts
@@ -49,6 +39,16 @@ from strata.state.state import State
 from strata.state.transitions import Appended, append
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
+from strata.sums.ends import Values, add_value
+from strata.sums.table import Group, GroupSums, SumsTable
+from strata.sums.target import (
+    CONSUMER,
+    check_known,
+    check_target,
+    sums_filter,
+    sums_token,
+)
+from strata.sums.wish import SumsWish
 from strata.updates.order import sort_updates
 
 At: TypeAlias = tuple[int, Group]  # a time, and a group that changes then

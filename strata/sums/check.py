@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings
-from strata.model.time import MIN_TIME
+from strata.model.time import MIN_TIME, format_time
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.store.open import Stores
@@ -17,6 +17,8 @@ from strata.sums.ends import Values, add_value
 from strata.sums.table import Group, GroupSums, SumsTable
 from strata.sums.target import check_target, sums_filter
 from strata.sums.wish import SumsWish, declared_wish
+
+SUMS_CHECK: Final = "kept sums"  # the name of the check in verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,20 @@ class SumsCheck:
     def to_json(self) -> dict[str, Any]:
         """Return it as `strata sums --check --json` prints it."""
         return asdict(self)
+
+    @property
+    def said(self) -> str:
+        """Return the finding in words, without values of rows."""
+        if self.left_out_bytes:
+            return f"the budget left out {self.left_out_bytes:,} bytes; not compared"
+        return (
+            f"{self.different:,} of {self.groups:,} groups differ from {self.source}"
+            f" at {format_time(self.as_of)}"
+        )
+
+    def replay(self, shard: str) -> str:
+        """Return the command that repeats the check of the sums in `shard`."""
+        return f"strata sums {self.source} --into {shard} --check"
 
 
 def checked_as_declared(

@@ -58,6 +58,10 @@ class ExpectKeptPartsToBeInTheResult(ExpectColumnPairValuesAToBeGreaterThanB):
     """A part that a merge kept is in its result."""
 
 
+class ExpectKeptSumsToEqualTheirSource(ExpectColumnValuesToBeInSet):
+    """The sums that the shard keeps of another one equal the sums of its rows."""
+
+
 OURS: Final = (
     ExpectTheShardToKeepItsMode,
     ExpectSkippedPartsToHoldNoAcceptedRow,
@@ -69,6 +73,7 @@ OURS: Final = (
     ExpectPlannedPartsToBeAudited,
     ExpectMergesToMakeNoUpdates,
     ExpectKeptPartsToBeInTheResult,
+    ExpectKeptSumsToEqualTheirSource,
 )
 
 

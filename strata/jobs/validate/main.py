@@ -168,6 +168,7 @@ def _report(
             max_failed_rows=said.max_failed_rows,
             url=said.report_url,
             console=console,
+            sums=sums,
         )
     except StrataError as error:  # a failed page must not lose the alerts
         report = WrittenReport(index_of(folder), False, (f"the report is not complete: {error}",))

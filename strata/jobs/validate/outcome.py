@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from strata.audit.cost import cost_counts
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
-from strata.sums.check import SumsCheck
+from strata.sums.check import SUMS_CHECK, SumsCheck
 
 if TYPE_CHECKING:
     from strata.jobs.validate.report import WrittenReport
 
-SUMS_CHECK: Final = "kept sums"
 NO_SUMS: Final[Mapping[str, SumsCheck]] = MappingProxyType({})
 MISMATCH: Final = 3  # exit code
 FAILED: Final = 1
@@ -90,9 +89,9 @@ def sums_alert(shard: str, check: SumsCheck) -> dict[str, Any]:
     return {
         "shard": shard,
         "check": SUMS_CHECK,
-        "error": f"{check.different} of {check.groups} groups differ from the source",
+        "error": check.said,
         "as_of": check.as_of,
-        "replay": f"strata sums {check.source} --into {shard} --check",
+        "replay": check.replay(shard),
     }
 
 
@@ -107,13 +106,8 @@ def sums_counts(check: SumsCheck) -> dict[str, int]:
 
 def sums_line(check: SumsCheck) -> str:
     """Return the line of the task's log about kept sums."""
-    if check.left_out_bytes:
-        return f"  {SUMS_CHECK}: the budget left out {check.left_out_bytes} bytes; not compared"
     word = "ALERT " if check.different else ""
-    return (
-        f"  {word}{SUMS_CHECK}: {check.different} of {check.groups} groups differ from"
-        f" {check.source} at {check.as_of}"
-    )
+    return f"  {word}{SUMS_CHECK}: {check.said}"
 
 
 def lines(report: ValidationReport) -> Iterator[str]:

@@ -21,10 +21,12 @@ from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
 from strata.jobs.validate.offline import make_offline
+from strata.jobs.validate.outcome import NO_SUMS
 from strata.jobs.validate.pages import Page
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.jobs.validate.suites import NAMED, Suite, suite_of
 from strata.state.state import Merge
+from strata.sums.check import SumsCheck
 
 SITE: Final = "strata"
 SITE_FOLDER: Final = "site"
@@ -52,8 +54,9 @@ def build_report(  # noqa: PLR0913 - options, by name
     url: str = "",
     limit: int = RESULTS_SHOWN,
     console: str = "",
+    sums: Mapping[str, SumsCheck] = NO_SUMS,
 ) -> WrittenReport:
-    """Validate the shards of one run and bring the site up to date; `merges` by shard.
+    """Validate the shards of one run and bring the site up to date; `merges` and `sums` by shard.
 
     Runs that share a folder, such as the groups of one run, take turns.
     `url`: where on S3 it goes as well; `console`: the address of the console, for links to it.
@@ -70,7 +73,10 @@ def build_report(  # noqa: PLR0913 - options, by name
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     directory.mkdir(parents=True, exist_ok=True)
-    suites = [suite_of(one, merges.get(one.shard, ()), max_failed_rows) for one in reports]
+    suites = [
+        suite_of(one, merges.get(one.shard, ()), max_failed_rows, sums.get(one.shard))
+        for one in reports
+    ]
     with _alone(directory):
         return _build(directory, run, suites, url, limit, console)
 

@@ -15,6 +15,7 @@ from strata.audit.run import ValidationReport
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count
 from strata.jobs.validate.escaped import text
 from strata.state.state import Merge
+from strata.sums.check import SUMS_CHECK, SumsCheck
 
 NAMED: Final = ["line", "part", "check", "column", "bound", "error", "replay"]  # of a failed line
 _NUMBERS: Final = (
@@ -27,6 +28,7 @@ _NUMBERS: Final = (
     "updates out",
     "parts out",
     "parts kept",
+    "differing groups",
 )
 _KEPT: Final = "kept"
 
@@ -40,10 +42,12 @@ class Suite:
     expectations: tuple[Any, ...]
 
 
-def suite_of(report: ValidationReport, merges: Sequence[Merge], most: int) -> Suite:
+def suite_of(
+    report: ValidationReport, merges: Sequence[Merge], most: int, sums: SumsCheck | None = None
+) -> Suite:
     """Return the suite of one shard with at most `most` failed verdicts of each check.
 
-    Each text in it is escaped.
+    `sums`: how the sums that the shard keeps compare with their source. Each text is escaped.
     """
     rows = [
         {"line": "mode", "mode": _mode(report)},
@@ -51,8 +55,9 @@ def suite_of(report: ValidationReport, merges: Sequence[Merge], most: int) -> Su
         *(_line_of_check(one) for one in report.summaries),
         *(_line_of_column(one) for one in report.columns),
         *(_line_of_merge(one) for one in merges),
+        *([] if sums is None else [_line_of_sums(report.shard, sums)]),
     ]
-    found = tuple(_expectations(report, merges))
+    found = (*_expectations(report, merges), *_of_sums(sums))
     wanted = {one.column for one in found if hasattr(one, "column")}
     wanted |= {
         name for one in found if hasattr(one, "column_A") for name in (one.column_A, one.column_B)
@@ -125,6 +130,17 @@ def _line_of_merge(one: Merge) -> dict[str, Any]:
         "updates out": one.updates_out,
         "parts out": one.parts_out,
         "parts kept": one.parts_kept,
+    }
+
+
+def _line_of_sums(shard: str, check: SumsCheck) -> dict[str, Any]:
+    """Return the line of kept sums; what was not compared has no number."""
+    return {
+        "line": "sums",
+        "check": SUMS_CHECK,
+        "differing groups": None if check.left_out_bytes else check.different,
+        "error": check.said if check.different else "",
+        "replay": check.replay(shard),
     }
 
 
@@ -213,3 +229,11 @@ def _of_merges(merges: Sequence[Merge]) -> Iterator[Any]:
     parts, kept = sum(m.parts_out for m in merges), sum(m.parts_kept for m in merges)
     said = f"Parts that merges kept: {kept:,} of the {parts:,} in their results."
     yield ours.at_least(ours.ExpectKeptPartsToBeInTheResult, "parts out", "parts kept", said)
+
+
+def _of_sums(check: SumsCheck | None) -> Iterator[Any]:
+    from strata.jobs.validate import expectations as ours
+
+    if check is not None:
+        said = f"Kept sums: {text(check.said)}."
+        yield ours.values(ours.ExpectKeptSumsToEqualTheirSource, "differing groups", 0, said)

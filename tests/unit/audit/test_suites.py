@@ -14,6 +14,7 @@ from strata.errors import InvalidRequest
 from strata.jobs.validate.pages import Page, readable
 from strata.jobs.validate.report import build_report
 from strata.state.state import Merge
+from strata.sums.check import SumsCheck
 
 DOCS = Path(__file__).parents[3] / "docs"
 CLEAN = Verdict(
@@ -53,6 +54,27 @@ def descriptions(report: ValidationReport) -> list[str]:
     from strata.jobs.validate.suites import suite_of
 
     return [one.description for one in suite_of(report, [MERGE], 5).expectations]
+
+
+def test_kept_sums_have_a_line(tmp_path: Path) -> None:
+    """Equal, different, and left out by a budget, which is no evidence."""
+    equal = SumsCheck("flights", 1_000, 12, 0, None)
+    differ, large = replace(equal, different=3), replace(equal, groups=0, left_out_bytes=5_000)
+    for check, good, said in (
+        (equal, True, "Kept sums: 0 of 12 groups differ from flights at 1970-01-01T00:00:01Z."),
+        (differ, False, "Kept sums: 3 of 12 groups differ from flights at 1970-01-01T00:00:01Z."),
+        (large, True, "Kept sums: the budget left out 5,000 bytes; not compared."),
+    ):
+        folder = tmp_path / f"{check.different}-{check.left_out_bytes}"
+        report = build_report(
+            folder, "night", [night(shard="daily")], {}, max_failed_rows=5, sums={"daily": check}
+        )
+        failed = () if good else (f"daily: {said}",)
+        assert (report.success, report.failed) == (good, failed)
+        (page,) = report.index.parent.glob("validations/daily/night/*/*.html")
+        assert said in page.read_text()
+        replay = "strata sums flights --into daily --check"
+        assert (replay in page.read_text()) is not good
 
 
 def test_each_line_carries_its_numbers() -> None:

@@ -6,8 +6,11 @@ yielded as a step: a read passes it by, an audit looks inside. Pages that their 
 passed by in the same way.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +21,20 @@ from strata.decide.decision import Decision
 from strata.decide.question import GroupVerdict, PageVerdict, Question, Verdicts
 from strata.decide.whole import Whole
 from strata.errors import InvalidRequest
-from strata.format.manifest import SCHEMA, PartRef, part_refs
+from strata.format.manifest import PIECE_PARTS, SCHEMA, PartRef, part_refs
 from strata.format.pages import INDEX_SCHEMA, Index
 from strata.kernels.arrays import Bools, Ints
 from strata.model.time import MIN_TIME, format_time
 from strata.parts.manifests import PageParts, StoredManifest, StoredPiece, load_manifest_of
+from strata.parts.turns import in_turn
 from strata.parts.unions import stats_of
 from strata.state.state import Batch, State
 from strata.stats.wire import BLOOMS, ROWS
-from strata.store.open import Stores
+from strata.store.open import Stores, is_near
+
+BATCHES_AT_ONCE: Final = 32  # of a remote store
+BATCHES_AHEAD_BYTES: Final = 64 * 1024 * 1024  # of their parts as they are planned
+PART_BYTES: Final = 2048  # of a part as it is planned: a guess
 
 # What becomes of a page: its parts are asked, it is passed by (or kept) as it is, it is opened
 # although it is ruled out, all of its updates are later than the read, or all of them count.
@@ -178,15 +186,6 @@ class BatchStep:
         """Return whether no row of the batch can satisfy the filter or make it fail."""
         return self.union is not None and not self.union.keep[0]
 
-    def pieces(self, columns: Collection[str] | None = ()) -> Iterator[Piece]:
-        """Yield all parts of the batch's manifest in pieces, with these columns; None means all.
-
-        Raises: Corrupt, naming shard and manifest. Missing parts are noticed at the end.
-        """
-        for found in self.narrowed(columns, open_all=True):
-            assert isinstance(found, Piece)
-            yield found
-
     def narrowed(
         self, columns: Collection[str] | None = (), *, open_all: bool = False
     ) -> Iterator["Piece | WholePages"]:
@@ -194,7 +193,8 @@ class BatchStep:
 
         A page is needless if its union rules it out, or if nothing is asked and all of its parts
         are of one run. `open_all` opens it all the same, with the verdict that it has.
-        Raises: as `pieces`.
+        `columns`: those to read; None means all.
+        Raises: Corrupt, naming shard and manifest. Missing parts are noticed at the end.
         """
         manifest = StoredManifest(self.stores.blob, self.shard, self.batch)
         wanted = None if columns is None else {*columns, *self._judged_by()}
@@ -350,6 +350,32 @@ def descend(
         out = union is not None and not union.keep[0]
         counted = whole is not None and not out and whole.of_batch(batch, stats)
         yield BatchStep(stores, state.name, batch, at, question, union, whole, counted)
+
+
+def narrowed_ahead(
+    steps: Iterable[BatchStep], columns: Collection[str] | None = (), *, open_all: bool = False
+) -> Iterator[tuple[BatchStep, Iterable[Piece | WholePages]]]:
+    """Yield each step with what `narrowed` yields of it.
+
+    Of a remote store many batches are on their way at once, so that a plan waits for a few round
+    trips and not for one a batch; manifests of many parts are opened when their turn comes.
+    """
+
+    def narrowed(step: BatchStep) -> tuple[BatchStep, Iterable[Piece | WholePages]]:
+        found = step.narrowed(columns, open_all=open_all)
+        ahead = step.batch.parts <= PIECE_PARTS and not is_near(step.stores.settings)
+        return step, list(found) if ahead else found
+
+    rest = iter(steps)
+    first = next(rest, None)
+    if first is None:
+        return
+    jobs = (
+        (min(step.batch.parts, PIECE_PARTS) * PART_BYTES, partial(narrowed, step))
+        for step in chain((first,), rest)
+    )
+    near = is_near(first.stores.settings)
+    yield from in_turn(jobs, 1 if near else BATCHES_AT_ONCE, BATCHES_AHEAD_BYTES)
 
 
 def readable_batches(state: State, at: int | None = None) -> list[Batch]:

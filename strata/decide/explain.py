@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from strata.decide.blooms import with_bits
 from strata.decide.causes import Cause
-from strata.decide.descent import BatchStep, Groups, Piece, descend, resolve_as_of
+from strata.decide.descent import (
+    BatchStep,
+    Groups,
+    Piece,
+    WholePages,
+    descend,
+    narrowed_ahead,
+    resolve_as_of,
+)
 from strata.decide.question import Question
 from strata.decide.reasons import Reason, explain, reasons
 from strata.decide.static import Outlook, outlook
@@ -139,8 +147,9 @@ def explain_filter(
     at = resolve_as_of(state, as_of)
     question = Question.about(state, filter)
     found = _Explaining(state, question, None if every_part else REASONS_MAX)
-    for step in () if at is None else descend(stores, state, question, at):
-        found.visit(step)
+    steps = iter(()) if at is None else descend(stores, state, question, at)
+    for step, pieces in narrowed_ahead(steps, SCHEMA.names, open_all=True):
+        found.visit(step, pieces)
     kept = sum(part.reason.keep for part in found.parts)
     levels = (
         Level("batches", found.batches, found.kept_batches),
@@ -168,9 +177,10 @@ class _Explaining:
         self.parts: list[Explained] = []
         self.batches = self.kept_batches = self.kept_groups = 0
 
-    def visit(self, step: BatchStep) -> None:
-        """Explain the parts of a batch."""
-        found = [part for piece in step.pieces(SCHEMA.names) for part in self._explained(piece)]
+    def visit(self, step: BatchStep, pieces: Iterable[Piece | WholePages]) -> None:
+        """Explain the parts of a batch, all of whose pages are open."""
+        opened = (piece for piece in pieces if isinstance(piece, Piece))
+        found = [part for piece in opened for part in self._explained(piece)]
         self.parts += found
         self.batches += 1
         self.kept_batches += bool(found) and not step.ruled_out

@@ -6,7 +6,7 @@ neither to be true nor to fail on any of its rows. The filter itself is never ex
 caller executes it on rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TypeAlias
@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from strata.decide.credit import proofs
-from strata.decide.descent import BatchStep, Piece, WholePages, descend, resolve_as_of
+from strata.decide.descent import (
+    BatchStep,
+    Piece,
+    WholePages,
+    descend,
+    narrowed_ahead,
+    resolve_as_of,
+)
 from strata.decide.draw import sampled
 from strata.decide.question import Question
 from strata.decide.read_plan import LeftOut, Parts, PlannedRun, ReadPlan, Unopened
@@ -68,8 +75,7 @@ def plan_read(  # noqa: PLR0913 - options, by name
         return ReadPlan(state.name, MIN_TIME, applied)
     percent = _sample_percent(state, mode, applied)
     search = _Search(_question(state, filter, applied), f"{state.seqno}/{at}", percent, groups)
-    for step in descend(stores, state, search.question, at):
-        search.visit(step)
+    search.go(descend(stores, state, search.question, at))
     return search.plan(state, at, applied)
 
 
@@ -108,8 +114,7 @@ def plan_count(  # noqa: PLR0913 - options, by name
     if filter is not None and other is None:
         other = complement(filter)
     whole = Whole.about(state, other, at, by) if decides else None
-    for step in descend(stores, state, search.question, at, whole):
-        search.visit(step)
+    search.go(descend(stores, state, search.question, at, whole))
     return search.plan(state, at, applied), tally
 
 
@@ -163,19 +168,29 @@ class _Search:
             self.groups,
         )
 
-    def visit(self, step: BatchStep) -> None:
-        """Choose the parts of a batch that are fetched."""
+    def go(self, steps: Iterator[BatchStep]) -> None:
+        """Choose the parts of batches that are fetched."""
+        columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
+        wanted = (step for step in steps if self._opens(step))
+        for step, pieces in narrowed_ahead(wanted, columns, open_all=bool(self._percent)):
+            self._take(step, pieces)
+
+    def _opens(self, step: BatchStep) -> bool:
+        """Note what is known of a batch as a whole; return whether its manifest is needed."""
         if step.union is not None and step.ruled_out:
             self._count(proofs(step.union, len(self.proofs)), step.batch.parts)
             if not self._percent:
                 self.dropped.append(step.batch)
-                return
+                return False
         if step.counted and not self._percent and self._tally is not None:
             self._tally.batch(step.batch)
-            return
-        columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
+            return False
+        return True
+
+    def _take(self, step: BatchStep, pieces: Iterable[Piece | WholePages]) -> None:
+        """Choose the parts of one batch that are fetched."""
         found: list[_Found] = []
-        for some in step.narrowed(columns, open_all=bool(self._percent)):
+        for some in pieces:
             if isinstance(some, Piece):
                 table = self._choose(some)
                 found += [] if table is None else _by_run(table)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.decide.descent import BatchStep, Groups, Piece, descend
+from strata.decide.descent import BatchStep, Groups, Piece, descend, narrowed_ahead
 from strata.decide.draw import Draws, below, draws
 from strata.decide.question import Question, known_of
 from strata.expr.filter import Filter
@@ -187,8 +187,11 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     size of each skipped part.
     """
     found = _Found()
-    for step in descend(stores, state, Question.about(state, filter)):
-        for piece in step.pieces(("key", "size_bytes", "stats_version")):
+    steps = descend(stores, state, Question.about(state, filter))
+    columns = ("key", "size_bytes", "stats_version")
+    for _, pieces in narrowed_ahead(steps, columns, open_all=True):
+        for piece in pieces:
+            assert isinstance(piece, Piece)  # every page is opened
             found.add(piece)
     return Decisions(
         found.parts, found.size, Skips(found.skipped), found.without, Skips(found.tightened)

@@ -30,6 +30,7 @@ from strata.read.scan import read_updates
 from strata.state.schema import AddColumn
 from strata.state.state import State
 from strata.store.open import Stores
+from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
@@ -146,7 +147,7 @@ def twin(
     return {start: wrapped(total) for start, total in sorted(sums.items()) if wrapped(total)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(10, 300), deadline=None)
 @given(
     where=st.none() | WHERE,
     hours=st.integers(0, 70),

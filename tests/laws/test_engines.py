@@ -28,6 +28,7 @@ from strata.plain.rows import accepts
 from strata.plain.weaker import weaker
 from strata.shard import Shard
 from tests.support.shards import let_skip
+from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
@@ -53,7 +54,7 @@ RELATION = Relation(
     (1,),
     (1,),
 )
-EXAMPLES = 250
+EXAMPLES = tries(60, 1000)
 BATCHES, ROWS = 12, 24
 NAN, INF = float("nan"), float("inf")
 FLOATS = (0.0, -0.0, NAN, INF, -INF, 0.1, 5e-324, 1.7976931348623157e308, 1e15 + 0.5, 16777217.0)

@@ -26,9 +26,10 @@ from strata.state.state import State
 from strata.state.transitions import advance_since
 from tests.laws.test_engines import TYPES, drawn, in_arrow
 from tests.laws.test_values import stored_shards
+from tests.support.sizes import tries
 from tests.support.stored import settings
 
-EXAMPLES = 40
+EXAMPLES = tries(15, 40)
 LONG = 60  # times as many
 
 

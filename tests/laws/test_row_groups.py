@@ -25,6 +25,7 @@ from strata.model.types import parse_type
 from strata.read.scan import scan, slices
 from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn
 from strata.updates.slices import WHOLE
+from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import POOLS, table
 from tests.twins.concrete import Failed, evaluate
@@ -125,7 +126,7 @@ def accepted(rows: list[dict[str, Any]], relation: model.Relation, condition: Ex
     return {row: count for row, count in found.items() if count}
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(15, 250))
 @given(st.data())
 def test_row_groups_change_no_result(data: st.DataObject) -> None:
     relation = data.draw(relations())
@@ -144,7 +145,7 @@ def test_row_groups_change_no_result(data: st.DataObject) -> None:
     assert accepted(read(True), relation, condition) == accepted(read(False), relation, condition)
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(15, 250))
 @given(st.data())
 def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
     """What one run adds another takes back; whole rows are left out, or none of their updates."""
@@ -188,7 +189,7 @@ def changes(relation: model.Relation) -> st.SearchStrategy[Change]:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(15, 400))
 @given(st.data())
 def test_row_groups_of_an_older_relation_change_no_result(data: st.DataObject) -> None:
     """What was added, dropped or sorted otherwise since leaves the first keys their meaning."""

@@ -29,10 +29,11 @@ from strata.read.values import ValuesFound, distinct_values, extreme_value
 from strata.shard import Shard
 from strata.state.state import State
 from tests.laws.test_engines import BATCHES, RELATION, ROWS, TYPES, cell, drawn, in_arrow
+from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
-EXAMPLES = 60
+EXAMPLES = tries(20, 60)
 LONG = 28  # times as many; 4 questions in each of 3 shapes
 CUTS = {
     "added only": pages.SIZES,

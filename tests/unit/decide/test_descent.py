@@ -1,12 +1,21 @@
 """At which times a shard can be read, and what of it such a read looks at."""
 
+import threading
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
-from strata.decide.descent import descend, readable_batches, resolve_as_of
+from strata.decide.descent import (
+    Piece,
+    descend,
+    narrowed_ahead,
+    readable_batches,
+    resolve_as_of,
+)
 from strata.decide.plan import plan_read
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.state.transitions import advance_since
@@ -68,8 +77,53 @@ def test_of_a_batch_the_parts_with_updates_up_to_a_time_are_looked_at(
     state = load(stores)
     steps = list(descend(stores, state, None, at))
 
-    found = [[piece.details(piece.keep).num_rows for piece in step.pieces()] for step in steps]
+    found = [
+        [piece.details(piece.keep).num_rows for piece in pieces if isinstance(piece, Piece)]
+        for _, pieces in narrowed_ahead(steps, open_all=True)
+    ]
     assert [sum(rows) for rows in found] == parts
     assert [step.batch for step in steps] == readable_batches(state, at)
     if at is not None:
         assert plan_read(stores, state, as_of=at).parts_fetched == sum(parts)
+
+
+class Waiting:
+    """A store whose answers come when so many requests wait, or never; it notes how many did."""
+
+    def __init__(self, blob: Any, together: int) -> None:
+        self._blob, self._barrier = blob, threading.Barrier(together)
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> Any:
+        self._barrier.wait(timeout=20)
+        return self._blob.get(key, start, length)
+
+
+def many(batches: int) -> Stores:
+    stores = memory_stores()
+    create(stores, RELATION)
+    for n in range(batches):
+        append(stores, "shard", n, n + 1, [table(RELATION, [(n, "x", n, 1)])])
+    return stores
+
+
+def test_manifests_of_a_remote_store_are_asked_for_together() -> None:
+    near = many(6)
+    remote = replace(near.settings, blob="s3://bucket/far")
+    far = replace(near, blob=Waiting(near.blob, 6), settings=remote)  # type: ignore[arg-type]
+
+    assert plan_read(far, load(near)).fetched == plan_read(near, load(near)).fetched
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_manifest_that_is_missing_is_named_wherever_it_is(remote: bool) -> None:
+    stores = many(4)
+    state = load(stores)
+    lost = state.batches[2].manifest
+    assert lost is not None
+    stores.blob.delete(lost)
+    if remote:
+        stores = replace(stores, settings=replace(stores.settings, blob="s3://bucket/far"))
+
+    with pytest.raises(Corrupt, match="a manifest is missing") as error:
+        plan_read(stores, state)
+    assert error.value.details["key"] == lost

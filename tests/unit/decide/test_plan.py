@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strata.decide.credit import credit
-from strata.decide.descent import descend, load_manifest, readable_batches
+from strata.decide.descent import Piece, descend, load_manifest, readable_batches
 from strata.decide.draw import sampled
 from strata.decide.plan import plan_read
 from strata.decide.question import Question
@@ -162,7 +162,8 @@ def test_a_union_of_other_updates_is_unknown(stores: Stores) -> None:
 def test_only_the_statistics_that_a_filter_needs_are_loaded(stores: Stores) -> None:
     question = Question.about(load(stores, "on"), greater(14))
     (step, *_) = descend(stores, load(stores, "on"), question, 2)
-    (piece, *_) = replace(step, union=None).pieces(("size_bytes",))
+    (piece, *_) = replace(step, union=None).narrowed(("size_bytes",), open_all=True)
+    assert isinstance(piece, Piece)
 
     assert {*piece.table.column_names} == {"t_low", "size_bytes", "relation_version", "rows", "s.1"}
 

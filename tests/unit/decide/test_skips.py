@@ -21,6 +21,7 @@ from strata.model import schema
 from strata.model.types import parse_type
 from strata.state.state import State
 from strata.store.open import Stores
+from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 from tests.twins.decided import decided
@@ -83,7 +84,7 @@ def sampled(skipped: list[Skipped], percent: int, salt: str, least: int) -> list
     return [s for s in skipped if draw(s) * 100 < percent << 64 or draw(s) in last]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(10, 200), deadline=None)
 @given(
     than=st.integers(-10, 1210),
     named=st.sets(st.integers(0, 60), max_size=4),

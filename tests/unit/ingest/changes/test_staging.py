@@ -20,6 +20,7 @@ from strata.ingest.readers.change import AT, KEY, changes_schema, combined, key_
 from strata.ingest.task import Staged, Step
 from strata.store.memory import MemoryBlob
 from strata.updates.slices import Slice
+from tests.support.sizes import tries
 from tests.unit.ingest.test_engine import World
 
 COLUMNS: Final[list[dict[str, Any]]] = [{"name": "id", "type": "int64", "nullable": False}]
@@ -45,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(root, columns=COLUMNS, source={"paths": ["in/"], "format": "csv"})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(30, 600), deadline=None)
 @given(
     files=st.lists(st.lists(st.integers(-20, 20), max_size=30), min_size=1, max_size=4),
     chunk=st.integers(1, 7),

@@ -22,6 +22,7 @@ from strata.ingest.readers.change import key_bytes, key_ids
 from strata.model.settings import IngestSettings, Settings
 from strata.model.time import MIN_TIME
 from strata.read.scan import scan
+from tests.support.sizes import tries
 from tests.support.stored import append
 from tests.support.updates import table as updates_of
 from tests.unit.ingest.test_engine import DAY, World
@@ -395,7 +396,7 @@ def history(
         yield time, found, deepcopy(table)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(12, 250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(CHANGES, st.sampled_from([1 << 20, 60]))
 def test_the_shard_is_the_table_at_any_time(
     tmp_path_factory: Any, changes: list[tuple[str, int, int]], task_bytes: int

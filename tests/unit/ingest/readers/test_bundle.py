@@ -16,6 +16,7 @@ from strata.ingest.plan import whole_task
 from strata.ingest.readers import bundle
 from strata.ingest.readers.bundle import bundles, joined
 from strata.ingest.task import IngestTask, Step
+from tests.support.sizes import tries
 from tests.unit.ingest.test_engine import World
 
 COLUMNS: Final[list[dict[str, Any]]] = [
@@ -67,7 +68,7 @@ def test_files_together_are_the_files_one_by_one(
     root = tmp_path_factory.mktemp(format)
     world = World(root, columns=COLUMNS, source={"format": format, "paths": ["in/"]}, time=TIME)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=tries(60, 1500), deadline=None)
     @given(files_of(format))
     @example([f"{LINES[format][0]}\n", LINES[format][0]])
     @example(

@@ -90,7 +90,7 @@ def declared() -> ShardSpec:
 
 
 def filled(batches: int, parts: int) -> tuple[Stores, FarBlob, State]:
-    """Return a shard of batches that are not merged, each with so many parts."""
+    """Return a shard of batches that are not merged, each with some parts."""
     near = open_stores(StoreSettings("memory://latency", "memory://latency"))
     machine = Machine(near)
     state = machine.create(declared())

@@ -88,7 +88,7 @@ def test_of_a_batch_the_parts_with_updates_up_to_a_time_are_looked_at(
 
 
 class Waiting:
-    """A store whose answers come when so many requests wait, or never; it notes how many did."""
+    """A store whose answers come when some requests wait together, or never."""
 
     def __init__(self, blob: Any, together: int) -> None:
         self._blob, self._barrier = blob, threading.Barrier(together)

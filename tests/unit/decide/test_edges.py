@@ -97,16 +97,10 @@ def test_pages_that_are_not_opened_are_left_out_of_a_read() -> None:
     page: Any = SimpleNamespace(
         keep=False, counted=False, proofs=(), parts=3, size_bytes=30, refs=list
     )
-    step: Any = SimpleNamespace(
-        union=None,
-        ruled_out=False,
-        counted=False,
-        batch=None,
-        narrowed=lambda _, open_all: [page],
-    )
+    step: Any = SimpleNamespace(union=None, ruled_out=False, counted=False, batch=None)
     search = _Search(None, "", 0, groups=False)
 
-    search.visit(step)
+    search._take(step, [page])
 
     assert [(out.parts, out.size_bytes) for out in search.left_out] == [(3, 30)]
 

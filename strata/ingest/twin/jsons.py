@@ -56,14 +56,7 @@ class Pairs(dict[str, Any]):
 def parse_json(text: str | bytes) -> Any:
     """Return a JSON value: None, bool, str, `Number`, list or `Pairs`. Raises: Unreadable."""
     try:
-        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(
-            decoded,
-            parse_int=Number,
-            parse_float=Number,
-            parse_constant=_refuse,
-            object_pairs_hook=Pairs.of,
-        )
+        return _READS.decode(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError as error:  # a limit of this parser, not of JSON
         raise Undecided("nested too deeply for the twin") from error
     except ValueError as error:
@@ -80,6 +73,12 @@ def parse_json_line(line: bytes) -> Pairs:
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+_READS: Final = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=_refuse, object_pairs_hook=Pairs.of
+)
+_SAYS: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def check_text(text: str) -> str:
@@ -114,12 +113,12 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(check_text(text), ensure_ascii=False)
+    return _SAYS.encode(check_text(text))
 
 
 def canonical_number(text: str) -> str:
     """Return the one spelling of a JSON number."""
-    if not any(letter in text for letter in ".eE"):
+    if text.isdigit() or not any(letter in text for letter in ".eE"):
         return "0" if text == "-0" else text
     exact = Exact.of(text)
     if not exact.digits:

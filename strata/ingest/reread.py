@@ -112,9 +112,7 @@ def _text(field: bytes | str | None) -> str:
     return field.decode() if isinstance(field, bytes) else field or ""
 
 
-def _json(
-    raw: RawFile, text: str, spec: ShardSpec
-) -> tuple[Value, set[str], Fields | None]:
+def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fields | None]:
     try:
         message = twin.parse_json_line(text.encode(errors="surrogateescape"))
     except Undecided:

@@ -4,7 +4,7 @@ Numbers keep their exact value: a text with a number that may exceed 64 bits is 
 numbers as text. Blank lines are skipped; values that are not objects are malformed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,10 +17,11 @@ from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
 from strata.ingest.values.cast import Rows
-from strata.ingest.values.exact_json import read_value
+from strata.ingest.values.exact_json import read_plainly, read_value
 from strata.ingest.values.shown import json_text
 
 TOO_DEEP: Final = "nested too deeply"
+MANY: Final = 4_096  # lines that are read together if nothing is odd about them
 LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
@@ -62,7 +63,37 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
     data = read_text(source) if data is None else data
     lines = data.split(b"\n")
     exact = exact_lines(data)
-    for number, line in enumerate(lines, 1 + source.before):
+    first = 1 + source.before
+    total = len(lines) - (not lines[-1])
+    for start in range(0, total, MANY):
+        some, at = lines[start : min(start + MANY, total)], first + start
+        near = exact.intersection(range(start + 1, start + 1 + len(some))) if exact else exact
+        plain = None if near else read_plainly(some)
+        if plain is None:
+            found = _read_each(source, some, at, near)
+            values += found.values
+            numbers += found.numbers
+            malformed += found.malformed
+        else:
+            values += plain
+            numbers += range(at, at + len(plain))
+    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
+        raise InvalidRequest(
+            "the file holds no JSON lines",
+            **details(malformed[0]),
+            cure="one JSON object a line, UTF-8; check source.format",
+        )
+    return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
+
+
+def _read_each(
+    source: SourceFile, lines: Sequence[bytes], first: int, exact: Collection[int]
+) -> Objects:
+    """Return the objects of lines from number `first` on; `exact` as `exact_lines` counts."""
+    values: list[Any] = []
+    numbers: list[int] = []
+    malformed: list[Reject] = []
+    for number, line in enumerate(lines, first):
         try:
             value = read_value(line, exact=number - source.before in exact)
         except orjson.JSONDecodeError as error:
@@ -77,13 +108,6 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
             numbers.append(number)
         else:
             malformed.append(_malformed(source, number, line, "not a JSON object"))
-    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
-        raise InvalidRequest(
-            "the file holds no JSON lines",
-            **details(malformed[0]),
-            cure="one JSON object a line, UTF-8; check source.format",
-        )
-    first = 1 + source.before
     return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
 
 

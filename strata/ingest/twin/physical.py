@@ -10,8 +10,8 @@ import struct
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import lru_cache
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ NEGATIVE, INFINITE, NONE = 0x80, 0x40, 0x20
 # Kinds whose stored values are their own canonical forms. A jsonb that equals a canonical text has
 # the one spelling, and a char that equals one has no blanks at its end.
 PLAIN: Final = frozenset(
-    {Kind.BOOL, *INTEGERS, Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BYTES, Kind.JSONB, Kind.DATE}
+    {Kind.BOOL, *INTEGERS, Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BYTES, Kind.JSONB}
 )
 NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+-]*")
 
@@ -62,9 +62,11 @@ def holds(column: pa.Array, column_type: ColumnType, values: Sequence[Any]) -> b
     kind = column_type.kind
     if kind in PLAIN:
         found = column.to_pylist()
+    elif kind is Kind.DATE:
+        found = [None if n is None else day(n) for n in column.cast(pa.int32()).to_pylist()]
     elif kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         micros = column.cast(pa.int64()).to_pylist()
-        found = [None if value is None else _moment(value, kind) for value in micros]
+        found = [None if n is None else _moment(n, kind) for n in micros]
     else:
         return False
     return found == list(values) and list(map(type, found)) == list(map(type, values))

@@ -339,7 +339,7 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
         except TypeError:
             deep.append(row)
             text = None
-        if text is not None and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+        if text is not None and len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH:
             exact.add(row)
         texts.append(text)
     result = pa.array(texts, pa.binary()).cast(pa.string())
@@ -351,6 +351,10 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     mask = np.isin(np.arange(len(values)), rows)
     whole = pc.replace_with_mask(result, pa.array(mask), found)
     return Cast(whole, rows[bad]).also(refused)
+
+
+def _brackets(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
 
 
 # JSON types that Arrow accepts directly, by the kind of the column.

@@ -8,12 +8,14 @@ decimal without zeros at its end. So each number has one spelling, independent o
 
 import json
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from strata.ingest.twin.exact import Exact
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 MAX_DEPTH: Final = 200
+SHORT: Final = 32  # longer texts seldom repeat, and their spelling is not remembered
 FARTHEST: Final = 10**12  # exponent: the limits of libraries are beyond it
 
 
@@ -92,6 +94,10 @@ def check_text(text: str) -> str:
 
 def canonical(value: Any, depth: int = 0) -> str:
     """Return the canonical text of a parsed value. Raises: Unreadable if it has none."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, Number):
+        return canonical_number(value.text)
     if depth > MAX_DEPTH or (depth == MAX_DEPTH and isinstance(value, dict | list)):
         raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
@@ -106,14 +112,18 @@ def canonical(value: Any, depth: int = 0) -> str:
 def _scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return _quoted(value)
-    text = value.text if isinstance(value, Number) else repr(value)
-    return canonical_number(text)
+    return canonical_number(repr(value))
 
 
 def _quoted(text: str) -> str:
+    return _short(text) if len(text) <= SHORT else _spelt(text)
+
+
+def _spelt(text: str) -> str:
     return _SAYS.encode(check_text(text))
+
+
+_short: Final = lru_cache(maxsize=4096)(_spelt)
 
 
 def canonical_number(text: str) -> str:

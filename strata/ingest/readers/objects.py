@@ -4,6 +4,7 @@ Numbers keep their exact value: a text with a number that may exceed 64 bits is 
 numbers as text. Blank lines are skipped; values that are not objects are malformed.
 """
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,10 +20,10 @@ from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.exact_json import read_plainly, read_value
 from strata.ingest.values.shown import json_text
-from strata.kernels.arrays import Bools
 
 TOO_DEEP: Final = "nested too deeply"
 MANY: Final = 4_096  # lines that are read together if nothing is odd about them
+DIGITS: Final = re.compile(rb"[0-9.]+")
 LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
@@ -189,9 +190,9 @@ def exact_lines(data: bytes) -> frozenset[int]:
     longs = np.r_[0, longs] if run[:1].any() else longs
     positions = np.concatenate(
         [
-            _odd(data, digit, longs, _shortest),
+            _odd(data, longs, _shortest),
             exponents[digit[exponents - 1] & signed],
-            _odd(data, digit, zeros, _not_zero),
+            _odd(data, zeros, _not_zero),
         ]
     )
     if not len(positions):
@@ -200,14 +201,11 @@ def exact_lines(data: bytes) -> frozenset[int]:
     return frozenset((np.searchsorted(breaks, positions) + 1).tolist())
 
 
-def _odd(data: bytes, digit: Bools, starts: Rows, plain: Callable[[bytes], bool]) -> Rows:
+def _odd(data: bytes, starts: Rows, plain: Callable[[bytes], bool]) -> Rows:
     """Return where digits begin that are not `plain`."""
-    if not len(starts):
-        return starts
-    others = np.r_[np.flatnonzero(~digit), len(data)]
-    stops = others[np.searchsorted(others, starts)]
-    pairs = zip(starts.tolist(), stops.tolist(), strict=True)
-    return starts[[not plain(data[start:stop]) for start, stop in pairs]]
+    found = (DIGITS.match(data, start) for start in starts.tolist())
+    odd = [match is None or not plain(match[0]) for match in found]
+    return starts[np.array(odd, np.bool_)]
 
 
 def _shortest(digits: bytes) -> bool:

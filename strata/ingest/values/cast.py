@@ -120,12 +120,25 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
             return _checked(pa.array(values, arrow_type(target)), target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some number is out of range: conversion from text finds which
+    if target.kind is Kind.FLOAT64 and kinds == {float, NumberText}:
+        return _floats_of(values, target)
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
     if dict in kinds and target.kind in RECORDS:
         return special_objects(values, target, from_objects)
     texts, refused = _as_texts(values, target.kind)
     return from_text(texts, target).also(refused)
+
+
+def _floats_of(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return floats; those that are kept as text are converted as text."""
+    texts = [row for row, value in enumerate(values) if type(value) is NumberText]
+    read = from_text(pa.array([values[row] for row in texts], pa.string()), target)
+    plain = list(values)
+    for row, value in zip(texts, read.values.to_pylist(), strict=True):
+        plain[row] = value
+    bad = np.array(texts, np.int64)[read.bad]
+    return _checked(pa.array(plain, pa.float64()), target).also(bad)
 
 
 def _bytes_of(values: Sequence[object]) -> Cast:

@@ -124,6 +124,9 @@ def test_every_line_with_an_unsafe_number_is_found(lines: list[str]) -> None:
     assert found == {n for n, line in enumerate(lines, 1) if line not in SAFE}
 
 
+NUMBERS = st.sampled_from(["1e5", "1e400", "-1e-400", "0e9", "-0.0", "5e-324"]).map(NumberText)
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -153,6 +156,17 @@ def test_a_float_in_its_shortest_text_is_the_same_as_its_text(kind: str, number:
 
     assert quick.values.equals(exact.values)
     assert quick.bad.tolist() == exact.bad.tolist()
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | NUMBERS | st.none()))
+def test_floats_beside_kept_texts_are_those_read_alone(mixed: list[Any]) -> None:
+    kind = parse_type("float64")
+
+    found = from_objects(mixed, kind)
+
+    alone = [from_objects([value], kind) for value in mixed]
+    assert found.values.to_pylist() == [one.values[0].as_py() for one in alone]
+    assert found.bad.tolist() == [row for row, one in enumerate(alone) if len(one.bad)]
 
 
 values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant

@@ -117,11 +117,11 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return _bytes_of(values)
     if kinds <= _NATIVE.get(target.kind, frozenset()):
         try:
+            if NumberText in kinds:
+                return _floats_of(values, target)
             return _checked(pa.array(values, arrow_type(target)), target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some number is out of range: conversion from text finds which
-    if target.kind is Kind.FLOAT64 and kinds == {float, NumberText}:
-        return _floats_of(values, target)
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
     if dict in kinds and target.kind in RECORDS:
@@ -375,7 +375,8 @@ _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool}),
     Kind.STRING: frozenset({str}),
     **dict.fromkeys(INTEGERS, frozenset({int})),
-    Kind.FLOAT64: frozenset({int, float}),  # the text of a float32 is rounded once, not twice
+    # A float32 is made of its text, to be rounded once, not twice.
+    Kind.FLOAT64: frozenset({int, float, NumberText}),
 }
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {

@@ -117,9 +117,7 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return _bytes_of(values)
     if kinds <= _NATIVE.get(target.kind, frozenset()):
         try:
-            if NumberText in kinds:
-                return _floats_of(values, target)
-            return _checked(pa.array(values, arrow_type(target)), target)
+            return _natively(values, target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some number is out of range: conversion from text finds which
     if kinds == {str}:
@@ -130,9 +128,11 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
     return from_text(texts, target).also(refused)
 
 
-def _floats_of(values: Sequence[object], target: ColumnType) -> Cast:
-    """Return floats; those that are kept as text are converted as text."""
+def _natively(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return values that Arrow accepts directly; floats kept as text are converted as text."""
     texts = [row for row, value in enumerate(values) if type(value) is NumberText]
+    if not texts:
+        return _checked(pa.array(values, arrow_type(target)), target)
     read = from_text(pa.array([values[row] for row in texts], pa.string()), target)
     plain = list(values)
     for row, value in zip(texts, read.values.to_pylist(), strict=True):

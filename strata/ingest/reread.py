@@ -4,9 +4,9 @@ Text formats are read again from the text of the row. For other formats, the val
 format's own library, before any cast. Nothing here knows how ingest types a column.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,9 +18,13 @@ from strata.ingest.twin import Undecided, Unreadable
 from strata.ingest.values.column import Rows
 from strata.ingest.values.shown import FAILS
 from strata.model.spec import ORDERED, ShardSpec
-from strata.model.types import ColumnType
+from strata.model.types import ColumnType, Kind
 
 BEFORE: Final = "before"
+SHORT: Final = 32  # longer texts seldom repeat, and are not remembered
+
+Value = Callable[[str, ColumnType], object]
+Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +32,25 @@ class Again:
     """One row of a source."""
 
     line: int | None
-    value: Callable[[str, ColumnType], object]  # raises Unreadable
+    value: Value  # raises Unreadable
     present: frozenset[str]  # columns that the source has in this row
+    fields: Fields | None = None  # its values for `reader_of`; None: only `value` reads them
 
 
 def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
     """Return rows of a file, in order."""
     located = raw.locate(rows)
     written = format_of(spec.source.format).row_text
+    header = _header(raw, spec) if written == "csv" else []
     found = []
     for row, (line, text) in zip(rows.tolist(), located, strict=True):
+        fields: Fields | None = None
         try:
             if written == "csv":
-                value, names = _csv(raw, text, spec)
+                fields = _csv(header, text, spec)
+                value, names = _value_of(fields, spec), set(fields)
             elif written == "json":
-                value, names = _json(raw, text, spec)
+                value, names, fields = _json(raw, text, spec)
             else:
                 value, names = _columns(raw, row, spec)
         except (Unreadable, *FAILS):  # a row whose fields cannot even be found shows nothing
@@ -50,49 +58,75 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
         if line is None:  # its text was not found
             names = set()
         same = {name for name, mask in raw.same.items() if mask[row]}
-        found.append(Again(line, value, frozenset(names - same)))
+        found.append(Again(line, value, frozenset(names - same), fields))
     return found
 
 
-Value = Callable[[str, ColumnType], object]
+def reader_of(name: str, kind: ColumnType, spec: ShardSpec) -> Callable[[Any], object]:
+    """Return what reads the `fields` of rows in one column; it raises Unreadable."""
+    text = text_reader(spec.source.form_text(name, kind.kind), kind)
+
+    def read(field: Any) -> object:
+        if field is None:
+            return None
+        if isinstance(field, bytes) or (isinstance(field, str) and kind.kind is not Kind.JSONB):
+            return text(field)
+        return twin.from_json(field, kind)
+
+    return read
 
 
-def _csv(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
+def text_reader(form: str, kind: ColumnType) -> Callable[[bytes | str], object]:
+    """Return what reads a text, by the form that is declared for its column if there is one."""
+    return _remembering(twin.from_form if form else twin.from_text, form, kind)
+
+
+@lru_cache(maxsize=64)
+def _remembering(
+    twin_of: Callable[..., object], form: str, kind: ColumnType
+) -> Callable[[bytes | str], object]:
+    """Return a reader of texts that remembers short ones: files repeat them."""
+
+    def read(text: bytes | str) -> object:
+        return twin_of(text, form, kind) if form else twin_of(text, kind)
+
+    known = lru_cache(maxsize=4096)(read)
+    return lambda text: known(text) if len(text) <= SHORT else read(text)
+
+
+def _header(raw: RawFile, spec: ShardSpec) -> list[str]:
+    return [_text(name) for name in twin.csv_fields(raw.header or "", spec.source.delimiter, ())]
+
+
+def _csv(header: Sequence[str], text: str, spec: ShardSpec) -> Fields:
     delimiter, nulls = spec.source.delimiter, spec.source.nulls
-    header = [_text(name) for name in twin.csv_fields(raw.header or "", delimiter, ())]
     found = twin.csv_fields(text.encode(errors="surrogateescape"), delimiter, nulls)
-    fields = dict(zip(header, found, strict=False))
-
-    def value(name: str, kind: ColumnType) -> object:
-        field = fields[name]
-        return None if field is None else _from_text(field, name, kind, spec)
-
-    return value, set(fields)
+    return dict(zip(header, found, strict=False))
 
 
-def _from_text(text: bytes | str, name: str, kind: ColumnType, spec: ShardSpec) -> object:
-    """Return the value of a text, by the form that is declared for its column if there is one."""
-    form = spec.source.form_text(name, kind.kind)
-    return twin.from_form(text, form, kind) if form else twin.from_text(text, kind)
+def _value_of(fields: Fields, spec: ShardSpec) -> Value:
+    return lambda name, kind: reader_of(name, kind, spec)(fields[name])
 
 
 def _text(field: bytes | str | None) -> str:
     return field.decode() if isinstance(field, bytes) else field or ""
 
 
-def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
+def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fields | None]:
     try:
         message = twin.parse_json_line(text.encode(errors="surrogateescape"))
     except Undecided:
-        return _columns(raw, 0, spec)[0], set()
+        return _columns(raw, 0, spec)[0], set(), None
     except Unreadable as error:
-        return partial(_unreadable, str(error)), set(raw.columns)
+        return partial(_unreadable, str(error)), set(raw.columns), None
     if spec.source.envelope in ORDERED:
         row, schema = _of_change(message)
     else:
         row, schema = message, None
     if not isinstance(row, Mapping):
-        return partial(_unreadable, "no row in the message"), set(raw.columns)
+        return partial(_unreadable, "no row in the message"), set(raw.columns), None
+    if spec.source.envelope != "debezium" and schema is None:
+        return _value_of(row, spec), set(row), row
 
     def value(name: str, kind: ColumnType) -> object:
         found = row.get(name)
@@ -100,11 +134,9 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str]]:
             return None
         if isinstance(found, str) and spec.source.form_text(name, kind.kind):
             return _from_text(found, name, kind, spec)
-        if spec.source.envelope == "debezium" or schema is not None:
-            return twin.from_connect(found, (schema or {}).get(name), kind)
-        return twin.from_json(found, kind)
+        return twin.from_connect(found, (schema or {}).get(name), kind)
 
-    return value, set(row)
+    return value, set(row), None
 
 
 def _of_change(message: Any) -> tuple[Any, dict[str, Any] | None]:
@@ -138,6 +170,10 @@ def _fields(schema: Any) -> dict[str, Any] | None:
 def _side(schema: Any, side: str) -> dict[str, Any] | None:
     sides = _fields(schema)
     return None if sides is None else _fields(sides.get(side))
+
+
+def _from_text(text: bytes | str, name: str, kind: ColumnType, spec: ShardSpec) -> object:
+    return text_reader(spec.source.form_text(name, kind.kind), kind)(text)
 
 
 def _columns(raw: RawFile, row: int, spec: ShardSpec) -> tuple[Value, set[str]]:

@@ -12,12 +12,12 @@ from strata.format.part import Description
 from strata.ingest.aside import Aside
 from strata.ingest.land.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
-from strata.ingest.readers.bundle import bundles, joined
+from strata.ingest.readers.bundle import bundles, joined, verified_as
 from strata.ingest.readers.read import read_file
 from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
-from strata.ingest.verify import MOST, Difference, verify_stored
+from strata.ingest.verify import MOST, Difference, Sampling, verify_stored
 from strata.model.time import MIN_TIME
 from strata.parts.write import WrittenPart, write_parts
 from strata.store import keys
@@ -27,6 +27,7 @@ from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
 
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
+EVERY_ROW: Final = Sampling("", 1.0, 1 << 62)  # which of some files has the row that differs
 RUNS: Final = 1 << 20  # per task, so that a run's number identifies its task
 
 
@@ -77,13 +78,18 @@ def check_task(task: IngestTask) -> TaskResult:
 
 
 def _read(task: IngestTask) -> Iterator[FileUpdates]:
-    for files in bundles(task.files, task.spec):
-        together = _read_together(files, task) if len(files) > 1 else None
-        if together is None:
-            for file in files:
-                yield from _read_file(file, task)
-        else:
+    odd: list[Sequence[SourceFile]] = []
+    for files in bundles(task.files, task.spec, odd):
+        together = _read_together(files, task) if len(files) > 1 else []
+        differ = any(one.judged.differences for one in together)
+        if together and not differ and not any(one.judged.rejected for one in together):
             yield from together
+            continue
+        if len(files) > 1:
+            odd.append(files)
+        each = replace(task, verify=EVERY_ROW) if differ else task
+        for file in files:
+            yield from _read_file(file, each)
 
 
 def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
@@ -91,17 +97,17 @@ def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
         yield file_updates(raw, task)
 
 
-def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates] | None:
-    """Return the updates of small files, read as one; None: each must be read by itself."""
+def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates]:
+    """Return the updates of small files, read as one; empty: each must be read by itself."""
     whole = joined(files, task.spec.source.format)
     if whole is None:
-        return None
+        return []
+    how = task.verify
+    how = how and replace(how, rows=how.rows * verified_as(files))
     try:
-        found = list(_read_file(whole, task))
+        return list(_read_file(whole, replace(task, verify=how)))
     except InvalidRequest:
-        return None
-    odd = any(one.judged.rejected or one.judged.differences for one in found)
-    return None if odd else found
+        return []
 
 
 def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:

@@ -7,7 +7,7 @@ joined text only if none is rejected. Otherwise each file must be read by itself
 of a bad row and files of the wrong shape.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,17 +17,24 @@ from strata.ingest.land.source_file import FileRange
 from strata.ingest.readers.formats.interface import format_of
 from strata.model.spec import ORDERED, ShardSpec
 
-SMALL_BYTES: Final = 1 << 16  # larger files are read by themselves
+TINY_BYTES: Final = 1 << 16  # smaller files are verified as one
+SMALL_BYTES: Final = 1 << 20  # larger files are read by themselves
 TOGETHER_BYTES: Final = 4 << 20
 
 
-def bundles(files: Sequence[SourceFile], spec: ShardSpec) -> Iterator[tuple[SourceFile, ...]]:
-    """Yield the files in order, in groups that may be read as one text."""
+def bundles(
+    files: Sequence[SourceFile], spec: ShardSpec, odd: Collection[object] = ()
+) -> Iterator[tuple[SourceFile, ...]]:
+    """Yield the files in order, in groups that may be read as one text.
+
+    Once there are `odd` groups, which had to be read twice, files that are not tiny stay alone.
+    """
     waiting: list[SourceFile] = []
     size = 0
     joins = format_of(spec.source.format).joins and spec.source.envelope not in ORDERED
     for file in files:
-        small = joins and file.piece is None and file.size_bytes <= SMALL_BYTES
+        small = joins and file.piece is None
+        small = small and file.size_bytes <= (TINY_BYTES if odd else SMALL_BYTES)
         small = small and not is_packed(file)
         if waiting and not (small and size + file.size_bytes <= TOGETHER_BYTES):
             yield tuple(waiting)
@@ -39,6 +46,12 @@ def bundles(files: Sequence[SourceFile], spec: ShardSpec) -> Iterator[tuple[Sour
             yield (file,)
     if waiting:
         yield tuple(waiting)
+
+
+def verified_as(files: Sequence[SourceFile]) -> int:
+    """Return as how many files a group is verified: the tiny ones together count as one."""
+    larger = sum(file.size_bytes > TINY_BYTES for file in files)
+    return larger + (larger < len(files))
 
 
 def joined(files: Sequence[SourceFile], format: str) -> SourceFile | None:

@@ -169,8 +169,8 @@ def _texts(file: SourceFile, format: TextFormat, stream: Reading, size: int) -> 
             cut, lines_to_cut = len(pending) + end, lines + before_end
         pending += block
         lines += count
-        if cut and len(pending) >= size and not text.waits(pending[:cut]):
-            yield text.part(bytes(pending[:cut]), lines_to_cut, more=True)
+        if cut and len(pending) >= size and not (text.begins and text.waits(pending[:cut])):
+            yield text.part(_first(pending, cut), lines_to_cut, more=True)
             del pending[:cut]
             cut, lines, lines_to_cut = 0, lines - lines_to_cut, 0
         elif len(pending) - cut > max(size, RECORD_BYTES):
@@ -179,6 +179,12 @@ def _texts(file: SourceFile, format: TextFormat, stream: Reading, size: int) -> 
         _refuse(file, "a quoted field never ends", text.units + lines_to_cut + 1, pending[cut:])
     if pending or text.start == begin or (format.closes and text.ends):
         yield text.part(bytes(pending), lines, more=False)
+
+
+def _first(pending: bytearray, count: int) -> bytes:
+    """Return the first bytes of a text, copied once."""
+    with memoryview(pending) as view:
+        return bytes(view[:count])
 
 
 def _refuse(file: SourceFile, problem: str, line: int, record: bytes | bytearray) -> NoReturn:
@@ -216,9 +222,14 @@ class _Text:
         ends = piece.stop >= file.size_bytes
         return _Text(file, format, piece.start, units, piece.header, ends)
 
+    @property
+    def begins(self) -> bool:
+        """Return whether the next part begins the file."""
+        return not self.start
+
     def waits(self, records: bytearray) -> bool:
-        """Return whether the records are only blank lines before a header."""
-        return not self.start and self.format.waits(bytes(records))
+        """Return whether the first records of the file are only blank lines before a header."""
+        return self.format.waits(bytes(records))
 
     def part(self, records: bytes, units: int, *, more: bool) -> FileRange:
         """Return the next records as a part."""

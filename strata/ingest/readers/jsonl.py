@@ -82,7 +82,8 @@ def one_by_one(
     source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
 ) -> RawFile:
     """Return the values of the keys `names`, reading each object by itself."""
-    reasons = [_none(value, names) for value in found.values]
+    plain = set(map(type, found.values)) <= {dict}
+    reasons = [] if plain else [_none(value, names) for value in found.values]
     if any(reasons):
         kept = [row for row, reason in enumerate(reasons) if reason is None]
         bad = [found.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]

@@ -4,7 +4,8 @@ Numbers keep their exact value: a text with a number that may exceed 64 bits is 
 numbers as text. Blank lines are skipped; values that are not objects are malformed.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
 from strata.ingest.values.cast import Rows
-from strata.ingest.values.exact_json import read_value
+from strata.ingest.values.exact_json import read_plainly, read_value
 from strata.ingest.values.shown import json_text
 
 TOO_DEEP: Final = "nested too deeply"
+MANY: Final = 4_096  # lines that are read together if nothing is odd about them
+DIGITS: Final = re.compile(rb"[0-9.]+")
 LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
@@ -62,7 +65,54 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
     data = read_text(source) if data is None else data
     lines = data.split(b"\n")
     exact = exact_lines(data)
-    for number, line in enumerate(lines, 1 + source.before):
+    first = 1 + source.before
+    total = len(lines) - (not lines[-1])
+    for start in range(0, total, MANY):
+        some, at = lines[start : min(start + MANY, total)], first + start
+        near = exact.intersection(range(start + 1, start + 1 + len(some))) if exact else exact
+        plain = _read_block(some, sorted(number - start - 1 for number in near))
+        if plain is None:
+            found = _read_each(source, some, at, near)
+            values += found.values
+            numbers += found.numbers
+            malformed += found.malformed
+        else:
+            values += plain
+            numbers += range(at, at + len(plain))
+    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
+        raise InvalidRequest(
+            "the file holds no JSON lines",
+            **details(malformed[0]),
+            cure="one JSON object a line, UTF-8; check source.format",
+        )
+    return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
+
+
+def _read_block(lines: Sequence[bytes], exact: Sequence[int]) -> list[Any] | None:
+    """Return the objects of lines, by number if `exact`; None: a line needs a closer look."""
+    apart = frozenset(exact)
+    found = read_plainly([line for at, line in enumerate(lines) if at not in apart])
+    if found is None:
+        return None
+    for at in exact:
+        try:
+            value = read_value(lines[at], exact=True)
+        except (orjson.JSONDecodeError, RecursionError):
+            return None
+        if not isinstance(value, dict):
+            return None
+        found.insert(at, value)
+    return found
+
+
+def _read_each(
+    source: SourceFile, lines: Sequence[bytes], first: int, exact: Collection[int]
+) -> Objects:
+    """Return the objects of lines from number `first` on; `exact` as `exact_lines` counts."""
+    values: list[Any] = []
+    numbers: list[int] = []
+    malformed: list[Reject] = []
+    for number, line in enumerate(lines, first):
         try:
             value = read_value(line, exact=number - source.before in exact)
         except orjson.JSONDecodeError as error:
@@ -77,13 +127,6 @@ def read_lines(source: SourceFile, data: bytes | None = None) -> Objects:
             numbers.append(number)
         else:
             malformed.append(_malformed(source, number, line, "not a JSON object"))
-    if source.is_whole and not values and len(malformed) >= WRONG_SHAPE_ROWS:
-        raise InvalidRequest(
-            "the file holds no JSON lines",
-            **details(malformed[0]),
-            cure="one JSON object a line, UTF-8; check source.format",
-        )
-    first = 1 + source.before
     return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
 
 
@@ -129,7 +172,8 @@ def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
 def exact_lines(data: bytes) -> frozenset[int]:
     """Return the lines, from 1, with a number that only its text surely preserves.
 
-    Such a number has LONG characters or more, has an exponent, or is minus zero.
+    Such a number has LONG characters or more and is not the shortest text of its float64, has an
+    exponent, or is minus zero.
     Errs: also counts strings that look like one, which costs time but changes nothing.
     """
     raw = np.frombuffer(data, np.uint8)
@@ -141,17 +185,40 @@ def exact_lines(data: bytes) -> frozenset[int]:
     after = raw[exponents + 1]
     signed = digit[exponents + 1] | (after == ord("+")) | (after == ord("-"))
     minus = _inside(raw, raw == ord("-"))
+    zeros = minus[(raw[minus + 1] == ord("0")) & ~digit[minus - 1]] + 1
+    longs = np.flatnonzero(run[1:] & ~run[:-1]) + 1  # a number's first digit
+    longs = np.r_[0, longs] if run[:1].any() else longs
     positions = np.concatenate(
         [
-            np.flatnonzero(run),
+            _odd(data, longs, _shortest),
             exponents[digit[exponents - 1] & signed],
-            minus[(raw[minus + 1] == ord("0")) & ~digit[minus - 1]],
+            _odd(data, zeros, _not_zero),
         ]
     )
     if not len(positions):
         return frozenset()
     breaks = np.flatnonzero(raw == ord("\n"))
     return frozenset((np.searchsorted(breaks, positions) + 1).tolist())
+
+
+def _odd(data: bytes, starts: Rows, plain: Callable[[bytes], bool]) -> Rows:
+    """Return where digits begin that are not `plain`."""
+    found = (DIGITS.match(data, start) for start in starts.tolist())
+    odd = [match is None or not plain(match[0]) for match in found]
+    return starts[np.array(odd, np.bool_)]
+
+
+def _shortest(digits: bytes) -> bool:
+    """Return whether a number's digits are the shortest text of its float64."""
+    try:
+        return b"." in digits and repr(float(digits)).encode() == digits
+    except ValueError:
+        return False
+
+
+def _not_zero(digits: bytes) -> bool:
+    """Return whether digits that begin with 0 have others behind a point."""
+    return digits[1:2] == b"." and bool(digits[2:].strip(b"0."))
 
 
 def _inside(raw: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_]) -> Rows:

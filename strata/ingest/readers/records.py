@@ -82,7 +82,8 @@ class CsvRecords:
         if not self._inside:
             self._closed = self._closed and block[-1] == QUOTE
             self._begins = block[-1] in self._before_field
-        return end, block.count(b"\n", 0, end), block.count(b"\n")
+        before = block.count(b"\n", 0, end)
+        return end, before, before + block.count(b"\n", end)
 
     def alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
         """Return whether each opening quote may open, assuming that quotes alternate."""

@@ -32,7 +32,7 @@ from strata.ingest.twin.connect import from_connect
 from strata.ingest.twin.fields import csv_fields
 from strata.ingest.twin.jsons import Number, Pairs, parse_json_line
 from strata.ingest.twin.objects import from_json
-from strata.ingest.twin.physical import stored
+from strata.ingest.twin.physical import holds, stored
 from strata.ingest.twin.python import from_python
 from strata.ingest.twin.texts import from_text
 from strata.ingest.twin.unreadable import Undecided, Unreadable
@@ -49,6 +49,7 @@ __all__ = [
     "from_json",
     "from_python",
     "from_text",
+    "holds",
     "parse_json_line",
     "stored",
 ]

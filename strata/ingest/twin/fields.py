@@ -1,6 +1,7 @@
 """One record of CSV, letter by letter: which fields it has, and which of them are null."""
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Final
 
 from strata.ingest.twin.unreadable import Unreadable
@@ -19,8 +20,20 @@ def csv_fields(
     """
     row = row_text.encode() if isinstance(row_text, str) else row_text
     row = row.removesuffix(b"\n").removesuffix(b"\r")
-    empty = {text.encode() for text in nulls}
+    empty = _encoded(tuple(nulls))
     cut = delimiter.encode()
+    if QUOTE in row:
+        return letter_by_letter(row, cut, empty)
+    return [None if field in empty else field for field in row.split(cut)]
+
+
+@lru_cache(maxsize=64)
+def _encoded(texts: tuple[str, ...]) -> frozenset[bytes]:
+    return frozenset(text.encode() for text in texts)
+
+
+def letter_by_letter(row: bytes, cut: bytes, empty: Collection[bytes]) -> list[bytes | None]:
+    """Return the fields of one record, which may have quotes; see `csv_fields`."""
     found: list[bytes | None] = []
     field, at, inside, quoted = bytearray(), 0, False, False
     while at < len(row):

@@ -8,12 +8,14 @@ decimal without zeros at its end. So each number has one spelling, independent o
 
 import json
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from strata.ingest.twin.exact import Exact
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 
 MAX_DEPTH: Final = 200
+SHORT: Final = 32  # longer texts seldom repeat, and their spelling is not remembered
 FARTHEST: Final = 10**12  # exponent: the limits of libraries are beyond it
 
 
@@ -56,14 +58,7 @@ class Pairs(dict[str, Any]):
 def parse_json(text: str | bytes) -> Any:
     """Return a JSON value: None, bool, str, `Number`, list or `Pairs`. Raises: Unreadable."""
     try:
-        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(
-            decoded,
-            parse_int=Number,
-            parse_float=Number,
-            parse_constant=_refuse,
-            object_pairs_hook=Pairs.of,
-        )
+        return _READS.decode(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError as error:  # a limit of this parser, not of JSON
         raise Undecided("nested too deeply for the twin") from error
     except ValueError as error:
@@ -82,6 +77,12 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
+_READS: Final = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=_refuse, object_pairs_hook=Pairs.of
+)
+_SAYS: Final = json.JSONEncoder(ensure_ascii=False)
+
+
 def check_text(text: str) -> str:
     """Return a text as it is. Raises: Unreadable if UTF-8 cannot spell it."""
     try:
@@ -93,6 +94,10 @@ def check_text(text: str) -> str:
 
 def canonical(value: Any, depth: int = 0) -> str:
     """Return the canonical text of a parsed value. Raises: Unreadable if it has none."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, Number):
+        return canonical_number(value.text)
     if depth > MAX_DEPTH or (depth == MAX_DEPTH and isinstance(value, dict | list)):
         raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
@@ -107,19 +112,23 @@ def canonical(value: Any, depth: int = 0) -> str:
 def _scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return _quoted(value)
-    text = value.text if isinstance(value, Number) else repr(value)
-    return canonical_number(text)
+    return canonical_number(repr(value))
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(check_text(text), ensure_ascii=False)
+    return _short(text) if len(text) <= SHORT else _spelt(text)
+
+
+def _spelt(text: str) -> str:
+    return _SAYS.encode(check_text(text))
+
+
+_short: Final = lru_cache(maxsize=4096)(_spelt)
 
 
 def canonical_number(text: str) -> str:
     """Return the one spelling of a JSON number."""
-    if not any(letter in text for letter in ".eE"):
+    if text.isdigit() or not any(letter in text for letter in ".eE"):
         return "0" if text == "-0" else text
     exact = Exact.of(text)
     if not exact.digits:

@@ -8,9 +8,10 @@ import json
 import re
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,11 @@ WIDTHS: Final = {
 }
 ROLES: Final = {100: "s", 200: "g", 300: "u", 400: "p"}
 NEGATIVE, INFINITE, NONE = 0x80, 0x40, 0x20
+# Kinds whose stored values are their own canonical forms. A jsonb that equals a canonical text has
+# the one spelling, and a char that equals one has no blanks at its end.
+PLAIN: Final = frozenset(
+    {Kind.BOOL, *INTEGERS, Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BYTES, Kind.JSONB}
+)
 NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+-]*")
 
 
@@ -46,6 +52,24 @@ def stored(column: pa.Array | pa.ChunkedArray, column_type: ColumnType) -> list[
         except Unreadable as error:
             found.append(error)
     return found
+
+
+def holds(column: pa.Array, column_type: ColumnType, values: Sequence[Any]) -> bool:
+    """Return whether a stored column surely has these canonical forms.
+
+    Errs: is also false for types whose stored values must be looked at one by one.
+    """
+    kind = column_type.kind
+    if kind in PLAIN:
+        found = column.to_pylist()
+    elif kind is Kind.DATE:
+        found = [None if n is None else day(n) for n in column.cast(pa.int32()).to_pylist()]
+    elif kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        micros = column.cast(pa.int64()).to_pylist()
+        found = [None if n is None else _moment(n, kind) for n in micros]
+    else:
+        return False
+    return found == list(values) and list(map(type, found)) == list(map(type, values))
 
 
 def _value(scalar: Any, column_type: ColumnType) -> Any:
@@ -194,6 +218,7 @@ def _range(scalar: Any, column_type: ColumnType) -> dict[str, Any]:
     return found
 
 
+_moment: Final = lru_cache(maxsize=4096)(moment)
 _SAME: Final[Callable[[Any, ColumnType], Any]] = lambda value, _: value  # noqa: E731
 _LEAVES: Final[dict[Kind, Callable[[Any, ColumnType], Any]]] = {
     **dict.fromkeys((Kind.BOOL, *INTEGERS, Kind.STRING, Kind.VARCHAR, Kind.BYTES), _SAME),

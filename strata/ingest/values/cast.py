@@ -117,7 +117,7 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return _bytes_of(values)
     if kinds <= _NATIVE.get(target.kind, frozenset()):
         try:
-            return _checked(pa.array(values, arrow_type(target)), target)
+            return _natively(values, target)
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some number is out of range: conversion from text finds which
     if kinds == {str}:
@@ -126,6 +126,19 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
         return special_objects(values, target, from_objects)
     texts, refused = _as_texts(values, target.kind)
     return from_text(texts, target).also(refused)
+
+
+def _natively(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return values that Arrow accepts directly; floats kept as text are converted as text."""
+    texts = [row for row, value in enumerate(values) if type(value) is NumberText]
+    if not texts:
+        return _checked(pa.array(values, arrow_type(target)), target)
+    read = from_text(pa.array([values[row] for row in texts], pa.string()), target)
+    plain = list(values)
+    for row, value in zip(texts, read.values.to_pylist(), strict=True):
+        plain[row] = value
+    bad = np.array(texts, np.int64)[read.bad]
+    return _checked(pa.array(plain, pa.float64()), target).also(bad)
 
 
 def _bytes_of(values: Sequence[object]) -> Cast:
@@ -339,7 +352,7 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
         except TypeError:
             deep.append(row)
             text = None
-        if text is not None and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+        if text is not None and len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH:
             exact.add(row)
         texts.append(text)
     result = pa.array(texts, pa.binary()).cast(pa.string())
@@ -353,12 +366,17 @@ def _jsonb_of(values: Sequence[object]) -> Cast:
     return Cast(whole, rows[bad]).also(refused)
 
 
+def _brackets(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
+
+
 # JSON types that Arrow accepts directly, by the kind of the column.
 _NATIVE: Final[dict[Kind, frozenset[type]]] = {
     Kind.BOOL: frozenset({bool}),
     Kind.STRING: frozenset({str}),
     **dict.fromkeys(INTEGERS, frozenset({int})),
-    Kind.FLOAT64: frozenset({int, float}),  # the text of a float32 is rounded once, not twice
+    # A float32 is made of its text, to be rounded once, not twice.
+    Kind.FLOAT64: frozenset({int, float, NumberText}),
 }
 # JSON types whose text may be read as the kind; the rest is bad.
 _READABLE: Final[dict[Kind, frozenset[type]]] = {

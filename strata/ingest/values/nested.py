@@ -33,7 +33,8 @@ def nested_objects(values: Sequence[Any], target: ColumnType, convert: Objects) 
     """
     plain = list(values)
     refused: list[int] = []
-    for row, value in enumerate(plain):
+    shaped = set(map(type, plain)) <= {_AS_IT_IS.get(target.kind), type(None)}
+    for row, value in enumerate([] if shaped else plain):
         if value is None:
             continue
         try:
@@ -198,6 +199,8 @@ def _range(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
     return joined([*ends, *flags], _nulls(values), arrow_type(target))
 
 
+# What `_shaped` leaves unchanged.
+_AS_IT_IS: Final[dict[Kind, type]] = {Kind.LIST: list, Kind.MAP: dict, Kind.RECORD: dict}
 _BUILDERS: Final[dict[Kind, Callable[[Sequence[Any], ColumnType, Objects], Cast]]] = {
     Kind.LIST: _list,
     Kind.MAP: _map,

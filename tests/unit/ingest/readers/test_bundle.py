@@ -1,5 +1,6 @@
 """Small files that are read as one text give what each of them gives by itself."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,13 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
-from strata.ingest import run
+from strata.ingest import run, twin
 from strata.ingest.counts import total
 from strata.ingest.land.files import files_at
 from strata.ingest.plan import whole_task
 from strata.ingest.readers import bundle
 from strata.ingest.readers.bundle import bundles, joined
 from strata.ingest.task import IngestTask, Step
+from strata.ingest.verify import Sampling
 from tests.support.sizes import tries
 from tests.unit.ingest.test_engine import World
 
@@ -52,6 +54,7 @@ def outcome(task: IngestTask, small: int) -> Any:
     """Return what reading the files finds, or why it refuses them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle, "SMALL_BYTES", small)
+        patch.setattr(bundle, "TINY_BYTES", min(small, bundle.TINY_BYTES))
         try:
             found = list(run._read(task))
         except InvalidRequest as error:
@@ -96,7 +99,7 @@ def test_what_is_usual_is_read_together(tmp_path: Path) -> None:
         for number in range(5):
             world.put(f"in/1970-01-01-{number}.{format}", usual)
         world.put(f"in/1970-01-01-5.{format}.gz", "")
-        world.put(f"in/1970-01-01-6.{format}", " " * (1 << 17))
+        world.put(f"in/1970-01-01-6.{format}", " " * ((1 << 20) + 1))
         files = files_at(str(tmp_path / format), ["in"])
 
         groups = list(bundles(files, world.state.spec))
@@ -108,3 +111,54 @@ def test_what_is_usual_is_read_together(tmp_path: Path) -> None:
         assert whole.piece.data is not None
         assert whole.piece.data.endswith(b"\n")
         assert whole.piece.data.count(b"\n") == 5 + (format == "csv")
+
+
+def test_no_file_is_verified_less_because_others_are_read_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    line = "12345\n" * 20_000
+    for number in range(6):
+        world.put(f"in/1970-01-01-{number}.csv", "id\n" + (line if number % 2 else "1\n"))
+    files = tuple(files_at(str(tmp_path), ["in"]))
+    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    task = replace(task, verify=Sampling("t", 1.0, 100))
+
+    (found,) = run._read(task)
+
+    assert [len(group) for group in bundles(files, world.state.spec)] == [6]
+    assert found.judged.counts.verified == 3 * 100 + 100
+
+
+def test_after_one_odd_group_only_tiny_files_are_read_together(tmp_path: Path) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    for number in range(4):
+        world.put(f"in/1970-01-01-{number}.csv", "id\n" + "1\n" * 200_000 * (number % 2))
+    files = files_at(str(tmp_path), ["in"])
+
+    groups = list(bundles(files, world.state.spec, [files]))
+
+    assert [len(group) for group in groups] == [1, 1, 1, 1]
+
+
+def test_a_difference_in_a_group_is_sought_in_every_row_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    for number in range(3):
+        rows = "".join(f"{row}\n" for row in range(500))
+        world.put(f"in/1970-01-01-{number}.csv", f"id\n{rows}{'777' if number == 1 else '778'}\n")
+    files = tuple(files_at(str(tmp_path), ["in"]))
+    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    reads = twin.from_text
+    monkeypatch.setattr(
+        twin, "from_text", lambda text, kind: 0 if text == b"777" else reads(text, kind)
+    )
+    seen = []
+    for seed in range(40):  # some draws of 50 in 1503 rows meet the one that differs
+        found = list(run._read(replace(task, verify=Sampling(f"t{seed}", 1.0, 50))))
+        if len(found) > 1:
+            seen += [[one.judged.differences for one in found]]
+
+    assert seen
+    for differences in seen:
+        assert [len(of) for of in differences] == [0, 1, 0]
+        assert differences[1][0].file == "in/1970-01-01-1.csv"

@@ -1,5 +1,6 @@
 """JSON lines: values by key, exact numbers, and lines that are no objects."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.jsonl import exact_lines, one_by_one, read_jsonl, read_objects
 from strata.ingest.readers.objects import read_lines
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
+from strata.ingest.values.cast import from_objects
+from strata.ingest.values.exact_json import NumberText
 from strata.model.types import parse_type
+from tests.support.sizes import tries
 
 
 @pytest.fixture
@@ -105,13 +109,64 @@ def test_jsonb_columns_hold_what_the_lines_say(tmp_path_factory, rows: list[dict
     assert not typed.bad
 
 
-@given(st.lists(st.sampled_from(['{"a":1}', '{"a":1e5}', '{"a":-0}', '{"a":1234567890.123456}',
-                                 '{"a":"2013-03-01"}', '{"a":-0.5}', ""])))  # fmt: skip
+SAFE = ['{"a":1}', '{"a":"2013-03-01"}', "", '{"a":-0.5}', '{"a":1234567890.123456}',
+        '{"a":-0.8444218515250481}', '{"a":-0.01}', '{"a":0}']  # fmt: skip
+UNSAFE = ['{"a":1e5}', '{"a":-0}', '{"a":-0.0}', '{"a":-0.00000000000000000}', '{"a":5.5E-7}',
+          '{"a":0.10000000000000000}', '{"a":0.84442185152504811}', '{"a":1234567890123456}',
+          '{"a":12345678901234567.5}', "1234567890123456", '{"a":123456789012345.60}',
+          '{"a":"1.2.3.4.5.6.7.8.9"}', '{"a":0.00000000000000012}']  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(SAFE + UNSAFE)))
 def test_every_line_with_an_unsafe_number_is_found(lines: list[str]) -> None:
     found = exact_lines("\n".join(lines).encode())
 
-    safe = {'{"a":1}', '{"a":"2013-03-01"}', ""}
-    assert found == {n for n, line in enumerate(lines, 1) if line not in safe}
+    assert found == {n for n, line in enumerate(lines, 1) if line not in SAFE}
+
+
+NUMBERS = st.sampled_from(["1e5", "1e400", "-1e-400", "0e9", "-0.0", "5e-324"]).map(NumberText)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "float64",
+        "float32",
+        "numeric",
+        "numeric(38,18)",
+        "int64",
+        "jsonb",
+        "string",
+        "bool",
+        "list<float32>",
+        "map<numeric>",
+    ],
+)
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1000, 1000))
+@settings(max_examples=tries(60, 600))
+def test_a_float_in_its_shortest_text_is_the_same_as_its_text(kind: str, number: float) -> None:
+    text = repr(number)
+    if exact_lines(f'{{"a":{text}}}'.encode()):
+        return
+    wrap: dict[str, Callable[[Any], Any]] = {"l": lambda v: [v], "m": lambda v: {"a": v}}
+    inside = wrap.get(kind[0], lambda v: v)
+
+    quick = from_objects([inside(number), None], parse_type(kind))
+    exact = from_objects([inside(NumberText(text)), None], parse_type(kind))
+
+    assert quick.values.equals(exact.values)
+    assert quick.bad.tolist() == exact.bad.tolist()
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | NUMBERS | st.none()))
+def test_floats_beside_kept_texts_are_those_read_alone(mixed: list[Any]) -> None:
+    kind = parse_type("float64")
+
+    found = from_objects(mixed, kind)
+
+    alone = [from_objects([value], kind) for value in mixed]
+    assert found.values.to_pylist() == [one.values[0].as_py() for one in alone]
+    assert found.bad.tolist() == [row for row, one in enumerate(alone) if len(one.bad)]
 
 
 values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant

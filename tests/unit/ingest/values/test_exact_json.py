@@ -12,7 +12,7 @@ from strata.decide.plan import plan_read
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
 from strata.ingest.values.cast import from_objects
-from strata.ingest.values.exact_json import NumberText, Twice, read_value
+from strata.ingest.values.exact_json import NumberText, Twice, read_plainly, read_value
 from strata.ingest.values.literals import Text
 from strata.model.types import parse_type
 from strata.read.scan import scan
@@ -85,6 +85,42 @@ def test_keys_that_stand_twice_are_seen_wherever_they_are() -> None:
         assert plain(value) == plain(json.loads(text, parse_int=str, parse_float=str))
         seen += repeats(text)
     assert 100 < seen < 4900
+
+
+def test_objects_that_are_read_together_are_those_read_one_by_one() -> None:
+    """What is read together is right; whatever is repeated or no object is left to the slow way."""
+    random = Random(2)
+    together = 0
+    for _ in range(5000):
+        texts = [text_of(random).encode() for _ in range(random.randint(1, 3))]
+        texts = [b'{"x":%s}' % text if random.random() < 0.9 else text for text in texts]
+
+        found = read_plainly(texts)
+
+        values = [read_value(text) for text in texts]
+        if found is not None:
+            together += 1
+            assert found == values, texts
+            assert not holds_twice(values), texts
+            assert all(type(value) is dict for value in values)
+    assert 100 < together < 4900
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        '{"a":"\\u0022:","b":1,"b":1}',
+        '{"a":"\\u003a","b":1,"b":1}',
+        '{"a":"\\"\\u003A","b":1,"b":1}',
+        '{"a" :1,"a":1}',
+        '{"a":1} {"b":2}',
+        "[1]",
+        "",
+    ],
+)
+def test_a_key_that_stands_twice_is_never_lost_among_others(text: str) -> None:
+    assert read_plainly([b'{"a":1}', text.encode(), b'{"a":1}']) is None
 
 
 @pytest.mark.parametrize("text", ["1e400x", "[1e400", '{"a":1e400,}', "01e400", '"\\ud800" 1e400'])

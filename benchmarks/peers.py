@@ -7,7 +7,7 @@ All are in `.venv`: `make setup`. Contenders take turns with each operation, in 
 own with two threads each; a first round warms up and does not count, and each round makes the
 tables anew. Printed are medians: CPU seconds with those of all children, and the clock's. The rows
 are compared with those that the generator says there are; one that differs ends the run.
-`--write` keeps the figures in benchmarks/peers.toml, of which `python -m benchmarks.today` makes the
+`--write` keeps the figures in benchmarks/peers.toml; `python -m benchmarks.today` makes of them the
 tables of benchmarks/README.md.
 
 * Strata runs without Spark, skips as its mode `on` allows, and consolidates what it reads;

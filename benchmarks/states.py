@@ -186,6 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--appends", type=int, default=300)
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 2], help="parts of a batch")
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--day", type=int, metavar="COMMITS")
     asked = parser.parse_args()
     if asked.day:

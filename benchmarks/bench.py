@@ -16,14 +16,15 @@ What this run found is judged beside what today.toml says:
     missed before  it was missed already, and still is
     no figure      the benchmark failed, or printed something else, or no time was left for it
 
-The exit code is 1 where a figure is MISSED or there is none. Then a small run of `peers` is printed,
-which is not judged.
+The exit code is 1 where a figure is MISSED or there is none. A small run of `peers` is printed too,
+and not judged.
 """
 
 import argparse
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -112,7 +113,7 @@ def table(judged: Iterable[Judged]) -> str:
 
 def output_of(command: str, seconds: float) -> str:
     """Return what a benchmark prints; what it printed until then if it fails or takes too long."""
-    name, *arguments = command.split()
+    name, *arguments = shlex.split(command)
     line = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     try:
         done = subprocess.run(

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from benchmarks import peers, peers_tables, today

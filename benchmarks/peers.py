@@ -28,8 +28,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.peers_data import QUESTIONS, SHAPES, Shape, asked, digest, small, sources, upserts
+from benchmarks.peers_tables import tables
 from benchmarks.peers_worker import CONTENDERS, Asked, Done, Took, work
 
 HEAD: Final = "# Written by `python -m benchmarks.peers --write`; no figure here is typed."
@@ -46,7 +47,7 @@ KEPT: Final = Path(__file__).with_name("peers.toml")
 INGEST_ONLY: Final = "Strata, both layouts"  # it reads the same columns
 SIGNS: Final = {">=": pc.greater_equal, "<": pc.less, "=": pc.equal}
 LIMIT: Final = 300.0  # seconds that an operation may take
-SHARE: Final = {"wide": 25, "nested": 5}  # rows of these shapes: of `events`, divided by this
+SHARE: Final = {"wide": 50, "nested": 5}  # rows of these shapes: of `events`, divided by this
 
 
 class Wrong(Exception):
@@ -215,38 +216,61 @@ def started(names: Sequence[str]) -> list[Process]:
     return found
 
 
+def entry(name: str, values: Mapping[str, object]) -> list[str]:
+    """Return the lines of one table of TOML; what is None is left out."""
+    known = {key: value for key, value in values.items() if value is not None}
+    told = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in known.items()]
+    return ["", name, *told]
+
+
 def written(figures: Figures, head: Mapping[str, object]) -> str:
     """Return the figures as TOML: medians, seconds and bytes of one of the questions."""
-    lines = [
-        HEAD,
-        "",
-        "[run]",
-    ]
-    lines += [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()]
+    lines = [HEAD, *entry("[run]", head)]
     for (shape, operation, name), every in figures.took.items():
-        by = QUESTIONS.get(operation, 1)
-        lines += [
-            "",
-            "[[took]]",
-            *(
-                f"{k} = {json.dumps(v)}"
-                for k, v in {"shape": shape, "operation": operation, "contender": name}.items()
-            ),
-        ]
-        for unit in ("cpu", "wall", "read", "written", "peak"):
-            middle = statistics.median(getattr(took, unit) for took in every)
-            middle = middle if unit == "peak" else middle / by
-            digits = 5 if unit in ("cpu", "wall") else None
-            lines.append(f"{unit} = {round(middle, digits)}")
+        named = {"shape": shape, "operation": operation, "contender": name}
+        by = {unit: QUESTIONS.get(operation, 1) for unit in ("cpu", "wall", "read", "written")}
+        middles = {
+            unit: statistics.median(getattr(took, unit) for took in every) / by.get(unit, 1)
+            for unit in (*by, "peak")
+        }
+        digits = {"cpu": 5, "wall": 5}
+        rounded = {unit: round(value, digits.get(unit)) for unit, value in middles.items()}
+        lines += entry("[[took]]", named | rounded)
     for (shape, operation, name), answer in figures.answers.items():
+        named = {"shape": shape, "contender": name}
         if operation == "sizes":
-            lines += ["", "[[sizes]]", f'shape = "{shape}"', f'contender = "{name}"']
-            told = {"data": answer.data, "metadata": answer.metadata, "dead": answer.dead}
-            lines += [f"{k} = {v}" for k, v in told.items() if v is not None]
-        if operation == "plan" and (kept := answer[0]) is not None:
-            lines += ["", "[[kept]]", f'shape = "{shape}"', f'contender = "{name}"']
-            lines.append(f"files = {kept}")
+            lines += entry("[[sizes]]", named | asdict(answer))
+        elif operation == "plan" and answer[0] is not None:
+            lines += entry("[[kept]]", named | {"files": answer[0]})
     return "\n".join(lines) + "\n"
+
+
+def measured_shapes(options: argparse.Namespace, processes: Sequence[Process]) -> Iterator[str]:
+    """Yield the figures as TOML after each shape, all that came before included."""
+    began, figures, loads = time.monotonic(), Figures(), [os.getloadavg()[0]]
+    rows_of: dict[str, int] = {}
+    for name in options.shapes:
+        rows = options.rows // SHARE.get(name, 1)
+        with tempfile.TemporaryDirectory(prefix="peers-") as folder:
+            run = Run(SHAPES[name], rows, Path(folder), processes, figures)
+            run.prepare(options.rounds + 1)
+            for number in range(options.rounds + 1):
+                run.turn(number)
+                loads.append(os.getloadavg()[0])
+                took = time.monotonic() - began
+                sys.stderr.write(f"{name}, round {number}: {took:.0f} s, load {loads[-1]:.1f}\n")
+        rows_of[f"rows_{name}"] = rows
+        yield written(
+            figures,
+            {
+                "rounds": options.rounds,
+                "cores": os.cpu_count(),
+                "load": [round(min(loads), 1), round(max(loads), 1)],
+                "seconds": round(time.monotonic() - began),
+                "versions": [process.version for process in processes],
+                **rows_of,
+            },
+        )
 
 
 def main() -> None:
@@ -258,47 +282,18 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(CONTENDERS), choices=list(CONTENDERS))
     parser.add_argument("--write", action="store_true", help=f"keep the figures in {KEPT.name}")
     options = parser.parse_args()
-    began, figures = time.monotonic(), Figures()
-    loads = [os.getloadavg()[0]]
-    processes = started(options.only)
+    processes, text = started(options.only), ""
     try:
-        for name in options.shapes:
-            rows = options.rows // SHARE.get(name, 1)
-            with tempfile.TemporaryDirectory(prefix="peers-") as folder:
-                run = Run(SHAPES[name], rows, Path(folder), processes, figures)
-                run.prepare(options.rounds + 1)
-                for number in range(options.rounds + 1):
-                    run.turn(number)
-                    loads.append(os.getloadavg()[0])
-                    took = time.monotonic() - began
-                    print(
-                        f"{name}, round {number}: {took:.0f} s, load {loads[-1]:.1f}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+        for text in measured_shapes(options, processes):
+            if options.write:
+                KEPT.write_text(text, "utf-8")
     finally:
         for process in processes:
             process.pipe.send(None)
             process.process.join(30)
             if process.process.is_alive():
                 process.process.kill()
-    head = {
-        "rows": {n: options.rows // SHARE.get(n, 1) for n in options.shapes},
-        "rounds": options.rounds,
-        "cores": os.cpu_count(),
-        "load": [round(min(loads), 1), round(max(loads), 1)],
-        "seconds": round(time.monotonic() - began),
-        "versions": [p.version for p in processes],
-    }
-    rows_of = head.pop("rows")
-    assert isinstance(rows_of, dict)
-    head |= {f"rows_{name}": rows for name, rows in rows_of.items()}
-    text = written(figures, head)
-    from benchmarks.peers_tables import tables
-
     print(tables(text))
-    if options.write:
-        KEPT.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ CORE_ROWS: Final = 1_000_000
 CHUNK: Final = 250_000  # rows of a source file at most
 CAUSES: Final = {
     "cores": (1, 2),
-    "rows": (100_000, 1_000_000, 10_000_000, 100_000_000),
+    "rows": (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
     "columns": (10, 100, 1000),
     "files": (1, 100, 10_000),
 }

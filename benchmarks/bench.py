@@ -14,6 +14,7 @@ What this run found is judged beside what today.toml says:
     within spread  it was met, and is missed by no more than its spread
     MISSED         it was met, and is missed by more
     missed before  it was missed already, and still is
+    busy           MISSED, but by the clock, and other programs kept all cores before it began
     no figure      the benchmark failed, or printed something else, or no time was left for it
 
 The exit code is 1 where a figure is MISSED or there is none. A small run of `peers` is printed too,
@@ -38,6 +39,7 @@ from benchmarks.today import PROJECT, Figure, figures
 MET: Final = "met"
 WITHIN: Final = "within spread"
 MISSED: Final = "MISSED"
+BUSY: Final = "busy"
 BEFORE: Final = "missed before"
 NO_FIGURE: Final = "no figure"
 PEERS: Final = "peers --rows 100000 --rounds 1 --shapes events"
@@ -84,8 +86,8 @@ def found_in(output: str, figure: Figure) -> float | None:
     return min(numbers) if figure.rate else max(numbers)
 
 
-def judge(figure: Figure, number: float | None) -> Judged:
-    """Return the verdict on what this run found."""
+def judge(figure: Figure, number: float | None, *, busy: bool = False) -> Judged:
+    """Return the verdict on what this run found, on a machine that was busy before or not."""
     if number is None:
         return Judged(figure, None, None, NO_FIGURE)
     use = share_of_target(figure, number)
@@ -93,7 +95,9 @@ def judge(figure: Figure, number: float | None) -> Judged:
         return Judged(figure, number, use, MET)
     if figure.use > 1:
         return Judged(figure, number, use, BEFORE)
-    return Judged(figure, number, use, WITHIN if use <= 1 + figure.spread else MISSED)
+    if use <= 1 + figure.spread:
+        return Judged(figure, number, use, WITHIN)
+    return Judged(figure, number, use, BUSY if busy and figure.clock else MISSED)
 
 
 def table(judged: Iterable[Judged]) -> str:
@@ -143,11 +147,13 @@ def run(chosen: Sequence[Figure], until: float) -> list[Judged]:
     """Run each command once, and judge all figures that it gives."""
     judged = []
     for command, some in groupby(sorted(chosen, key=lambda f: f.bench), key=lambda f: f.bench):
+        load = os.getloadavg()[0]  # of the minute before, in which this run used about one core
         began, left, cpu = time.monotonic(), until - time.monotonic(), children_seconds()
         output = output_of(command, left) if left > 1 else ""
         took, cpu = time.monotonic() - began, children_seconds() - cpu
         say(f"{command}: {took:.0f} s, {cpu:.0f} of processors, load {os.getloadavg()[0]:.1f}")
-        judged += [judge(figure, found_in(output, figure)) for figure in some]
+        busy = load > 1 + (os.cpu_count() or 1)
+        judged += [judge(figure, found_in(output, figure), busy=busy) for figure in some]
     order = {id(figure): number for number, figure in enumerate(chosen)}
     return sorted(judged, key=lambda one: order[id(one.figure)])
 

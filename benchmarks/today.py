@@ -37,6 +37,7 @@ class Figure:
     bench: str = ""  # the command of `make bench` that measures it, of a smaller size perhaps
     found: str = ""  # a pattern whose group is the number in what that prints
     rate: bool = False  # more is better
+    clock: bool = False  # by the clock, which a machine that is busy otherwise spoils
     spread: float = 0.25  # by this share of the target a good run may miss it
 
 

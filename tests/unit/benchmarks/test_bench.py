@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import bench
-from benchmarks.bench import BEFORE, MET, MISSED, NO_FIGURE, WITHIN
+from benchmarks.bench import BEFORE, BUSY, MET, MISSED, NO_FIGURE, WITHIN
 from benchmarks.today import PROJECT, Figure, figures
 
 COST = Figure("a cost", "20 ms", "30 ms", 0.67, "prune", bench="prune", found=r"took ([\d.]+)")
@@ -42,6 +42,15 @@ def test_a_target_that_was_met_may_be_missed_by_its_spread(
 def test_a_declared_spread_counts_instead_of_a_quarter() -> None:
     assert verdict(replace(COST, spread=0.5), 44.0) == (WITHIN, False)
     assert verdict(replace(COST, spread=0.05), 33.0) == (MISSED, True)
+
+
+def test_a_busy_machine_excuses_the_clock_and_nothing_else() -> None:
+    by_clock = replace(COST, clock=True)
+    assert bench.judge(by_clock, 99.0, busy=True).verdict == BUSY
+    assert not bench.judge(by_clock, 99.0, busy=True).fails
+    assert bench.judge(by_clock, 99.0, busy=False).verdict == MISSED
+    assert bench.judge(COST, 99.0, busy=True).verdict == MISSED
+    assert bench.judge(by_clock, None, busy=True).verdict == NO_FIGURE
 
 
 def test_a_target_that_was_missed_before_fails_no_run() -> None:

@@ -21,6 +21,19 @@ OPERATIONS: Final = {
     "append": "append 20 small batches",
     "compact": "compact them",
 }
+SHORT: Final = {
+    "ingest": "ingest",
+    "plan": "plan",
+    "last": "last 1 %",
+    "lookup": "look-up",
+    "count": "count a day",
+    "full": "read all",
+    "clustered": "upsert 1 %, cluster",
+    "spread": "upsert 1 %, spread",
+    "full after upserts": "read all behind them",
+    "append": "20 small batches",
+    "compact": "compact",
+}
 HEAVY: Final = ("ingest", "last", "lookup", "full", "clustered", "spread", "append", "compact")
 MIB: Final = 2**20
 Took = Mapping[str, Any]
@@ -41,6 +54,24 @@ def tables(text: str) -> str:
         _sizes(run),
     ]
     return "\n\n".join(found)
+
+
+def ratios(text: str) -> str:
+    """Return one short table: for each shape what Strata's CPU is to the cheapest peer's."""
+    run = tomllib.loads(text)
+    found = _by(run)
+    columns = [name for name in OPERATIONS if any(operation == name for _, operation in found)]
+    rows = [
+        f"| | {' | '.join(SHORT[name] for name in columns)} |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for shape in dict.fromkeys(shape for shape, _ in found):
+        cells = [beside(found.get((shape, name), {}), named=False) for name in columns]
+        rows.append(f"| {shape} | {' | '.join(cells)} |")
+    low, high = run["run"]["load"]
+    return "\n".join(
+        [*rows, "", f"Medians of {run['run']['rounds']} rounds; load {low} to {high}."]
+    )
 
 
 def _by(run: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Took]]:
@@ -68,14 +99,15 @@ def _seconds(run: Mapping[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def beside(by: Mapping[str, Took], unit: str = "cpu") -> str:
-    """Return Strata's cost as a multiple of the cheapest peer's; a loss is bold."""
-    peers = {name: by[name][unit] for name in PEERS if name in by}
+def beside(by: Mapping[str, Took], *, named: bool = True) -> str:
+    """Return Strata's CPU as a multiple of the cheapest peer's; a loss is bold."""
+    peers = {name: by[name]["cpu"] for name in PEERS if name in by}
     if OURS not in by or not peers:
         return ""
     best = min(peers, key=lambda name: peers[name])
-    times = by[OURS][unit] / max(peers[best], 1e-9)
-    told = f"{times:.2f} times {best}" if times < 10 else f"{times:.0f} times {best}"
+    times = by[OURS]["cpu"] / max(peers[best], 1e-9)
+    told = f"{times:.2f}" if times < 10 else f"{times:.0f}"
+    told = f"{told} times {best}" if named else told
     return f"**{told}**" if times > 1 else told
 
 

@@ -14,10 +14,11 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers_tables import tables
+from benchmarks.peers_tables import ratios, tables
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = PROJECT / "benchmarks" / "README.md"
+PEERS_PAGE: Final = PROJECT / "benchmarks" / "peers.md"
 CHART: Final = PROJECT / "docs" / "images" / "benchmarks.svg"
 PEERS: Final = PROJECT / "benchmarks" / "peers.toml"
 FIGURES_MARK: Final = "<!-- figures: `python -m benchmarks.today` -->"
@@ -61,6 +62,11 @@ def table() -> str:
 def filled(page: str) -> str:
     """Return a page with the tables between its marks made anew."""
     page = _between(page, FIGURES_MARK, table())
+    return _between(page, PEERS_MARK, ratios(PEERS.read_text("utf-8")))
+
+
+def filled_peers(page: str) -> str:
+    """Return the page about peers with its tables made anew."""
     return _between(page, PEERS_MARK, tables(PEERS.read_text("utf-8")))
 
 
@@ -104,4 +110,5 @@ def chart() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(filled(PAGE.read_text("utf-8")), "utf-8")
+    PEERS_PAGE.write_text(filled_peers(PEERS_PAGE.read_text("utf-8")), "utf-8")
     CHART.write_text(chart(), "utf-8")

@@ -9,6 +9,7 @@ of some ids.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,7 +95,12 @@ def times(ids: Ids, rows: int) -> Ids:
 
 def words(prefix: str, numbers: Ids, count: int) -> pa.Array:
     """Return texts with numbers in them, of `count` different ones."""
-    return pa.array([f"{prefix}{n:05d}" for n in range(count)]).take(pa.array(numbers))
+    return _every_word(prefix, count).take(pa.array(numbers))
+
+
+@cache
+def _every_word(prefix: str, count: int) -> pa.Array:
+    return pa.array([f"{prefix}{n:05d}" for n in range(count)])
 
 
 def events(ids: Ids, rows: int, version: int) -> list[pa.Array]:

@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.chart import Line, Panel, draw
 from benchmarks.peers_data import SHAPES, Shape, wide, wide_columns, write
-from benchmarks.today import PROJECT
+from benchmarks.today import PROJECT, between
 from strata.compact.run import compact_shard
 from strata.ingest.engine import ingest
 from strata.machine.machine import Machine
@@ -39,7 +39,9 @@ from strata.model.spec import parse_spec
 from strata.store.open import open_stores
 
 KEPT: Final = Path(__file__).with_name("slopes.toml")
+PAGE: Final = Path(__file__).with_name("slopes.md")
 CHART: Final = PROJECT / "docs" / "images" / "slopes.svg"
+MARK: Final = "<!-- slopes: `python -m benchmarks.slopes --write` -->"
 BATCHES: Final = 8  # that a merge merges
 CELLS: Final = 2_000_000  # of a table whose columns vary
 FILE_ROWS: Final = 100_000  # of a table whose files vary
@@ -219,6 +221,11 @@ def chart(run: Mapping[str, Any]) -> str:
     return draw(panels)
 
 
+def filled(page: str, run: Mapping[str, Any]) -> str:
+    """Return the page of the slopes with its table made anew."""
+    return between(page, MARK, table(run))
+
+
 def main() -> None:
     """Measure each point in a process of its own; print the table, and keep it if asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -250,6 +257,7 @@ def main() -> None:
     if asked.write:
         KEPT.write_text(whole, "utf-8")
         CHART.write_text(chart(run), "utf-8")
+        PAGE.write_text(filled(PAGE.read_text("utf-8"), run), "utf-8")
 
 
 if __name__ == "__main__":

@@ -61,16 +61,17 @@ def table() -> str:
 
 def filled(page: str) -> str:
     """Return a page with the tables between its marks made anew."""
-    page = _between(page, FIGURES_MARK, table())
-    return _between(page, PEERS_MARK, ratios(PEERS.read_text("utf-8")))
+    page = between(page, FIGURES_MARK, table())
+    return between(page, PEERS_MARK, ratios(PEERS.read_text("utf-8")))
 
 
 def filled_peers(page: str) -> str:
     """Return the page about peers with its tables made anew."""
-    return _between(page, PEERS_MARK, tables(PEERS.read_text("utf-8")))
+    return between(page, PEERS_MARK, tables(PEERS.read_text("utf-8")))
 
 
-def _between(page: str, begin: str, text: str) -> str:
+def between(page: str, begin: str, text: str) -> str:
+    """Return a page with a text from the mark `begin` to the next end mark."""
     before, _, rest = page.partition(begin)
     return f"{before}{begin}\n{text}\n{END}{rest.partition(END)[2]}"
 

@@ -17,9 +17,11 @@ DAYS ?= 365
 cluster-demo: DAYS = 14
 FUZZ_SECONDS ?= 600
 MINUTES ?= 20
+bench: MINUTES = 25
 PACE ?= 1
 SCALE ?= 0.2
 ROWS ?= 1000000
+PEER_ROWS ?= 400000
 
 ##@ Start here
 
@@ -159,6 +161,15 @@ load: .venv/.dev ## 50 shards, 3 writers, compactor, validator and readers at on
 .PHONY: tpch
 tpch: .venv/.dev .venv-benchmarks/.beside ## Ingest TPC-H's lineitem and orders beside Spark: SCALE=0.2
 	.venv/bin/python -m benchmarks.tpch --scale $(SCALE)
+
+# Ends with an error where a target that was met is missed: benchmarks/README.md.
+.PHONY: bench
+bench: .venv/.dev .venv-benchmarks/.beside ## Measure a set of targets again, and peers: at most MINUTES=25
+	.venv/bin/python -m benchmarks.bench --minutes $(MINUTES)
+
+.PHONY: peers
+peers: .venv/.dev ## Run Strata beside Iceberg, Delta, DuckDB and Spark on the same data: PEER_ROWS=400000
+	.venv/bin/python -m benchmarks.peers --rows $(PEER_ROWS)
 
 .PHONY: merge-others
 merge-others: .venv-benchmarks/.beside ## Merge the same runs by other kernels and engines: ROWS=1000000

@@ -3,6 +3,7 @@
 Small appends that nobody merges, the worst for metadata: for each shape of rows the bytes of the
 database of states, those of the last commits, of the whole state, of the blobs beside parts, and
 what a commit, and a first look at the shard, take. Times are CPU time, medians, in milliseconds.
+`--shapes` chooses among them.
 
 `--day COMMITS` is a shard with a commit a second, merged every 64 and swept every 512 commits: what
 its states and the blobs beside parts weigh at each eighth of the way, and what a day comes to if
@@ -186,13 +187,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--appends", type=int, default=300)
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 2], help="parts of a batch")
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--day", type=int, metavar="COMMITS")
     asked = parser.parse_args()
     if asked.day:
         day(asked.day)
         return
     for runs in asked.runs:
-        for name in SHAPES:
+        for name in asked.shapes:
             measure(name, asked.appends, runs)
 
 

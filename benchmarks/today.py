@@ -1,6 +1,6 @@
-"""The table and the chart of benchmarks/README.md: today's figures beside their targets.
+"""The tables and the chart of benchmarks/README.md: today's figures beside targets and peers.
 
-    python -m benchmarks.today        write both, after a change of benchmarks/today.toml
+    python -m benchmarks.today        write all, after a change of today.toml or peers.toml
 
 A figure is the last one that was measured, with its spread where it was measured more than once.
 `use` is the share of the target that it takes: a cost divided by what it may cost, or what a rate
@@ -14,10 +14,16 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from benchmarks.peers_tables import ratios, tables
+
 PROJECT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = PROJECT / "benchmarks" / "README.md"
+PEERS_PAGE: Final = PROJECT / "benchmarks" / "peers.md"
 CHART: Final = PROJECT / "docs" / "images" / "benchmarks.svg"
-MARKS: Final = ("<!-- figures: `python -m benchmarks.today` -->", "<!-- end -->")
+PEERS: Final = PROJECT / "benchmarks" / "peers.toml"
+FIGURES_MARK: Final = "<!-- figures: `python -m benchmarks.today` -->"
+PEERS_MARK: Final = "<!-- peers: `python -m benchmarks.today` -->"
+END: Final = "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,11 @@ class Figure:
     target: str
     use: float  # of the target; above 1: missed
     command: str
+    bench: str = ""  # the command of `make bench` that measures it, of a smaller size perhaps
+    found: str = ""  # a pattern whose group is the number in what that prints
+    rate: bool = False  # more is better
+    clock: bool = False  # by the clock, which a machine that is busy otherwise spoils
+    spread: float = 0.25  # by this share of the target a good run may miss it
 
 
 def figures() -> list[Figure]:
@@ -49,10 +60,20 @@ def table() -> str:
 
 
 def filled(page: str) -> str:
-    """Return a page with the table between its marks made anew."""
-    begin, end = MARKS
+    """Return a page with the tables between its marks made anew."""
+    page = between(page, FIGURES_MARK, table())
+    return between(page, PEERS_MARK, ratios(PEERS.read_text("utf-8")))
+
+
+def filled_peers(page: str) -> str:
+    """Return the page about peers with its tables made anew."""
+    return between(page, PEERS_MARK, tables(PEERS.read_text("utf-8")))
+
+
+def between(page: str, begin: str, text: str) -> str:
+    """Return a page with a text from the mark `begin` to the next end mark."""
     before, _, rest = page.partition(begin)
-    return f"{before}{begin}\n{table()}\n{end}{rest.partition(end)[2]}"
+    return f"{before}{begin}\n{text}\n{END}{rest.partition(END)[2]}"
 
 
 def chart() -> str:
@@ -90,4 +111,5 @@ def chart() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(filled(PAGE.read_text("utf-8")), "utf-8")
+    PEERS_PAGE.write_text(filled_peers(PEERS_PAGE.read_text("utf-8")), "utf-8")
     CHART.write_text(chart(), "utf-8")

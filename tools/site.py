@@ -41,7 +41,7 @@ _IMPORTED: Final = re.compile(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')\
 
 def pages() -> list[Path]:
     """Return the documents of the site, relative to the project."""
-    found = [Path(name) for name in (*ROOT_PAGES, "benchmarks/README.md")]
+    found = [Path(name) for name in (*ROOT_PAGES, "benchmarks/README.md", "benchmarks/peers.md")]
     found += [file.relative_to(PROJECT) for file in (PROJECT / "docs").rglob("*.md")]
     return sorted(found)
 

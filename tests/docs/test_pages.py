@@ -206,6 +206,8 @@ def test_table_and_chart_of_the_benchmarks_are_up_to_date() -> None:
     page = today.PAGE.read_text("utf-8")
     assert page == today.filled(page), "run: python -m benchmarks.today"
     assert today.CHART.read_text("utf-8") == today.chart()
+    peers = today.PEERS_PAGE.read_text("utf-8")
+    assert peers == today.filled_peers(peers), "run: python -m benchmarks.today"
 
 
 def test_every_benchmark_that_is_named_exists() -> None:

@@ -16,6 +16,8 @@ from strata.kernels import json_state as node
 from strata.kernels.arrays import Bytes, Ints
 from strata.kernels.json_scan import MAX_DEPTH, scan_texts
 from strata.stats.json_bounds import MAX_PATHS, Fields, N, number_bounds, string_bounds, widest
+from strata.stats.json_shapes import scanned_shape
+from strata.stats.shapes import TextShape
 from strata.stats.wire import Path
 
 # A text can hold a key in every fourth byte, and all of them need room.
@@ -42,6 +44,7 @@ class Scanner:
         self._max_nodes = max_nodes
         self._first, self._last = first, last
         self._done: list[dict[Path, Fields]] = []
+        self._shapes: list[dict[Path, TextShape]] = []
         self.paths: int | None = None  # different ones; None before `finish`, and of several trees
         self._begin()
 
@@ -75,6 +78,13 @@ class Scanner:
         """Return the statistics of every path; several tables only for countless keys."""
         return [*self._done, self._statistics()]
 
+    def shapes(self) -> list[dict[Path, TextShape]]:
+        """Return what the strings at each path with statistics are written like, after `finish`.
+
+        One dict for each of the tables of `finish`; a path without strings is in none.
+        """
+        return self._shapes
+
     def _drain(self, text: Bytes) -> None:
         """Read the numbers that the kernel left out. Raises: ValueError beyond float64."""
         used = self._state.used
@@ -101,6 +111,8 @@ class Scanner:
     def _statistics(self) -> dict[Path, Fields]:
         """Return the statistics of the tree, breadth first, within the limits on paths."""
         nodes = self._nodes()
+        shapes: dict[Path, TextShape] = {}
+        self._shapes.append(shapes)
         present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
         children = self._children(nodes)
         self.paths = None if self._done else sum(map(len, children.values()))
@@ -117,6 +129,9 @@ class Scanner:
             room -= len(more)
             keys = sorted([*kept, *more])
             result[path] = self._fields(place)
+            if result[path]["strings"]:
+                low = place * node.ROW + node.LOW_AMOUNT
+                shapes[path] = scanned_shape(nodes[place], self._state.reals[low : low + 2])
             hidden = len(path) == MAX_DEPTH and bool(nodes[place, node.HAS_KEYS])
             result[path]["complete"] = len(keys) == len(below) and not hidden
             queue.extend(((*path, key), below[key]) for key in keys)

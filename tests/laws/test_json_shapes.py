@@ -23,7 +23,7 @@ WITH_POISON = st.tuples(DOCUMENTS, st.lists(st.sampled_from(ODD), max_size=1)).m
 
 def scanned(documents: list[Any], path: Path, **options: Any) -> list[TextShape]:
     """Return what the strings at a path are written like, for each tree of paths."""
-    scanner = Scanner(**options)
+    scanner = Scanner(first=[lambda _: True], **options)
     scanner.add(pa.array([json.dumps(one) for one in documents], pa.string()))
     scanner.finish()
     return [found[path] for found in scanner.shapes() if path in found]
@@ -46,7 +46,7 @@ def test_strings_at_a_path_are_as_texts(values: list[Any], escaped: bool) -> Non
         texts_of_json = [
             json.dumps(one).replace('"0', '"\\u0030').replace("-", "\\u002d") for one in documents
         ]
-        scanner = Scanner()
+        scanner = Scanner(first=[lambda _: True])
         scanner.add(pa.array(texts_of_json, pa.string()))
         scanner.finish()
         found = [shapes[("x", "a")] for shapes in scanner.shapes() if ("x", "a") in shapes]
@@ -82,9 +82,27 @@ def test_strings_in_lists_and_below_eight_keys_have_no_shape() -> None:
     deep: Any = "7"
     for _ in range(9):
         deep = {"k": deep}
-    scanner = Scanner()
+    scanner = Scanner(first=[lambda _: True])
     scanner.add(pa.array([json.dumps({"l": ["7"], "deep": deep, "a": "7"})], pa.string()))
     scanner.finish()
 
     (found,) = scanner.shapes()
     assert found == {("a",): TextShape((7, 7), (7.0, 7.0), frozenset())}
+
+
+@given(values=DOCUMENTS, repeated=st.integers(1, 40))
+def test_only_paths_that_come_first_have_a_shape(values: list[Any], repeated: int) -> None:
+    """However many texts there are, and whichever of them has a path first."""
+    documents = [{"a": value, "b": {"a": value}} for value in values * repeated]
+    scanner = Scanner(first=[[("b", "a")].__contains__])
+    texts = pa.array([json.dumps(one) for one in documents], pa.string())
+    scanner.add(texts)
+    scanner.add(texts)
+    (fields,) = scanner.finish()
+    (found,) = scanner.shapes()
+    expected = shape_of_each([value for value in values if isinstance(value, str)])
+
+    assert not found.get(("a",))
+    if expected is not None:
+        assert found["b", "a"].patterns == expected.patterns
+        assert fields["b", "a"]["strings"] == fields["a",]["strings"]

@@ -344,4 +344,4 @@ def _collected(values: list[object], column: Column) -> pa.RecordBatch:
         [pa.array(values, pa.string()), zeros, zeros], schema=updates_schema(relation)
     )
     shapes = Shapes(relation)
-    return shapes.beside(collect(table, relation, shapes=shapes))
+    return shapes.beside(collect(table, relation, ("js.fig", "js.when"), shapes=shapes))

@@ -3,9 +3,9 @@
     python -m tools.certify_pairs [--parts 200] [--seed 41]
 
 A function of two columns of a row is narrowed where a part records how they differ
-(`strata.decide.differences`). Expressions of such pairs are evaluated by Spark on random rows, most
-of which differ by little, in each mode of `tools/certify.py`. After one answer outside the narrowed
-range nothing is written. Takes a minute.
+(`strata.decide.differences`). Spark evaluates expressions of such pairs on random rows, most of them
+with values that differ by little, in each mode of `tools/certify.py`. After one answer outside the
+narrowed range nothing is written. Takes a minute.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class PairTally:
 
 
 def narrower(pairs: Spec, plain: Spec, parts: int) -> Flags:
-    """Return the parts of which pairs say more than the ranges of both columns."""
+    """Return the parts where pairs say more than the ranges of both columns."""
     sides: list[tuple[Flags, Flags]] = [(pairs.fail, plain.fail), (pairs.null, plain.null)]
     for one, other in ((pairs.values, plain.values),):
         if isinstance(one, Bools) and isinstance(other, Bools):

@@ -1,8 +1,8 @@
 """What the strings at a path of JSON are written like: whole numbers, numbers, moments.
 
 One string after another takes away what it is not. Once nothing is left, strings of that path cost
-one comparison. What is left at the end is what `strata.stats.shapes` finds in the same texts, but
-for long numbers, of which nothing is said.
+one comparison. What is left at the end is what `strata.stats.shapes` finds in the same texts; but
+long numbers are no numbers here.
 """
 
 from typing import Final

@@ -20,9 +20,14 @@ from tests.spark.escapes import NOW
 from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, random_parts
 
 PAIRS = (
-    ("i", "i2"), ("l", "l2"), ("f", "f2"), ("d", "d2"), ("day", "day2"), ("ts", "ts2"),
+    ("i", "i2"),
+    ("l", "l2"),
+    ("f", "f2"),
+    ("d", "d2"),
+    ("day", "day2"),
+    ("ts", "ts2"),
     ("tn", "tn2"),
-)  # fmt: skip
+)
 _SIGNS = ("=", "<", "<=", ">", ">=")
 _UNITS = {"i": 1, "l": 1, "f": 0.5, "d": 0.5, "day": 1, "ts": 700_000, "tn": 700_000}
 _NAMES = tuple(name for pair in PAIRS for name in pair)

@@ -22,7 +22,6 @@ from strata.expr.functions.text import may_overflow
 from strata.expr.nodes import Call
 from strata.expr.shapes import Shape, shape_of
 from strata.expr.spec import NO, Bounds, Spec, TextBound, Texts, text_where
-from strata.format.values.physical import offsets
 from strata.kernels.arrays import Bools, Bytes, Ints
 
 _LOOKED_AT: Final = 64  # bytes of a shared prefix
@@ -82,7 +81,8 @@ def _cut(ends: pa.Array, begin: Ints, length: Ints | None = None) -> pa.Array:
     Arrow has no slices that begin elsewhere in each text.
     """
     values = ends.fill_null(b"") if ends.null_count else ends
-    borders = offsets(values).astype(np.int64)
+    span = slice(values.offset, values.offset + len(values) + 1)
+    borders = np.frombuffer(values.buffers()[1], np.int32)[span].astype(np.int64)
     first = np.minimum(borders[:-1] + begin, borders[1:])
     last = borders[1:] if length is None else np.minimum(first + length, borders[1:])
     places = np.concatenate(([0], np.cumsum(last - first)))
@@ -187,7 +187,7 @@ def _split(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 def _pieces(values: Texts, delimiter: str, shape: Shape | None) -> Elements:
-    """Return the pieces of texts, of which the first ones may be known."""
+    """Return the pieces of texts; the first ones may be known."""
     least: Bounds = np.array([1])
     ranges, front = _ranges(values, delimiter), list[Spec]()
     if ranges is not None:

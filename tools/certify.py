@@ -36,7 +36,7 @@ from tests.spark.oracle import spark_answers, translated
 from tests.spark.ranges import Parts, random_parts
 from tests.spark.ranges_points import Points
 from tests.spark.signatures import signatures
-from tests.support.recorded import FOLDER, RECORDED, written
+from tests.support.recorded import FOLDER, PAIRS_OF, RECORDED, written
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _write(name: str, source: str, tally: Tally, options: argparse.Namespace) ->
     path = FOLDER / f"{name}.json"
     # What Spark answered once stays true; `make mutate` looks for such cases anew.
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    kept = {RECORDED: before[RECORDED]} if RECORDED in before else {}
+    kept = {key: before[key] for key in (RECORDED, PAIRS_OF) if key in before}
     path.write_text(written({**certificate, **kept}), encoding="utf-8")
 
 

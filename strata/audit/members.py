@@ -8,7 +8,7 @@ import pyarrow as pa
 from strata.audit.blame import Lie, label_of
 from strata.model.schema import Relation
 from strata.stats.bloom import hold_all
-from strata.stats.members import TEXT_FORM, Sought, place_named, values_at
+from strata.stats.members import JSON_FORM, TEXT_FORM, Sought, place_named, values_at
 from strata.stats.pairs import pair_contradictions, pair_facts, pair_named
 from strata.stats.shapes import encloses, texts_shape
 from strata.stats.wire import BITS, OF_VALUES, SETS, SHAPES, place_of
@@ -30,12 +30,12 @@ def find_member_lies(recorded: pa.RecordBatch, rows: pa.Table, relation: Relatio
         if (place := place_named(relation, place_of(name))) is not None
         and recorded.column(name)[0].is_valid
     ]
-    found = values_at(rows, [place for _, place in claims])
-    lies = [
-        lie
-        for (name, place), values in zip(claims, found, strict=True)
-        for lie in _lies(recorded.column(name)[0], name, place, values, relation)
-    ]
+    lies: list[Lie] = []
+    for shapes in (False, True):
+        some = [(name, place) for name, place in claims if name.startswith(SHAPES) is shapes]
+        found = values_at(rows, [place for _, place in some], numbers=not shapes)
+        for (name, place), values in zip(some, found, strict=True):
+            lies += _lies(recorded.column(name)[0], name, place, values, relation)
     return [*lies, *_pair_lies(recorded, rows, relation)]
 
 
@@ -65,7 +65,7 @@ def _lies(
     relation: Relation,
 ) -> Iterator[Lie]:
     fields, shape = dict(claim.items()), name.startswith(SHAPES)
-    if place.form != (TEXT_FORM if shape else fields["form"].as_py()):
+    if place.form not in ((TEXT_FORM, JSON_FORM) if shape else (fields["form"].as_py(),)):
         return
     label = label_of(place.name, place.column.id, relation)
     if shape:

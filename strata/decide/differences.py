@@ -288,5 +288,5 @@ def _plain_difference(call: Call, pair: PairBounds) -> Flags:
     """Return where a difference is the plain number: it neither wraps nor becomes infinite."""
     if call.type == "double":
         finite: Flags = np.isfinite(pair.low) & np.isfinite(pair.high)
-        return finite
-    return _fits(spark_type(call.type), pair.low, pair.high)
+        return both(pair.known, finite)
+    return both(pair.known, _fits(spark_type(call.type), pair.low, pair.high))

@@ -13,7 +13,7 @@ from strata.expr.shapes import Shape
 from strata.expr.spec import NO, Bounds, Flags, uniform
 from strata.kernels.arrays import Bools
 from strata.stats.bloom import may_hold
-from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, TEXT_FORM
+from strata.stats.members import DECIMAL_BYTES, FLOAT_FORM, INTEGER_FORM, JSON_FORM, TEXT_FORM
 from strata.stats.shapes import patterns_known
 from strata.stats.wire import BITS, BLOOM
 
@@ -46,7 +46,7 @@ class PlaceMembers:
     ) -> None:
         """Take the statistics columns, None where there are none, and the form of the type."""
         self._sets, self._blooms, self._form = sets, blooms, form
-        self._shapes = shapes if form == TEXT_FORM else None
+        self._shapes = shapes if form in (TEXT_FORM, JSON_FORM) else None
         self._parts, self._hopeful = parts, hopeful
         self._known: dict[bytes, Bools] = {}
 

@@ -56,7 +56,8 @@ _EQUALITIES: Final = frozenset(
     }
 )
 _MANY: Final = frozenset({ELEMENT, KEYS, VALUES})
-_SHAPED: Final = frozenset({"cast", "get_timestamp"})  # they read what a text is written like
+# They read what a text is written like
+_SHAPED: Final = frozenset({"cast", "get_timestamp", "string_split", "variant_get"})
 _ENTRY: Final = "{}"  # stands for a step into an entry of a map, for which there are no statistics
 
 
@@ -196,7 +197,12 @@ def shaped_places(expr: Expr) -> Iterator[str]:
         return
     for arg in expr.args:
         yield from shaped_places(arg)
-    if expr.function in _SHAPED and expr.args[0].type == "string":
-        place = accessed(expr.args[0])
-        if place is not None and parse_inside(place) is not None:
-            yield place
+    source = expr.args[0] if expr.args else None
+    if source is None or expr.function not in _SHAPED:
+        return
+    if source.type == "variant" or expr.function == "variant_get":  # strings that a cast reads
+        found = _json_path(expr if expr.function == "variant_get" else source)
+        if found is not None and found[1]:
+            yield path_name(*found)
+    elif source.type == "string" and (place := accessed(source)) is not None:
+        yield place

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import importlib.util
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -23,8 +23,13 @@ _PACKAGE: Final = "strata.expr"
 
 def fingerprint(entry: Entry) -> str:
     """Return the hash of the code that an entry's rule depends on."""
+    return fingerprint_of((entry.transfer.__module__,))
+
+
+def fingerprint_of(modules: Iterable[str]) -> str:
+    """Return the hash of the code of modules, and of all of this package that they import."""
     digest = hashlib.sha256()
-    for name in sorted(_closure(entry.transfer.__module__)):
+    for name in sorted({name for module in modules for name in _closure(module)}):
         digest.update(f"{name}\n{_code(name)}\n".encode())
     return digest.hexdigest()[:16]
 

@@ -40,12 +40,14 @@ class Elements(Anything):
     `element`: what an element may be, null where it may be null; None where nothing is known.
     `shortest`, `longest`: bounds of the lengths of lists that are not null.
     `members`: each element by itself, for a list that is written out.
+    `front`: some of the first elements by themselves, of a list that has them.
     """
 
     element: Callable[[], Spec | None] = _unknown
     shortest: Bounds = field(default_factory=no_element)
     longest: Bounds = field(default_factory=many)
     members: tuple[Spec, ...] = ()
+    front: tuple[Spec, ...] = ()
 
     @property
     def some(self) -> Flags:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from strata.expr.spec import Bounds, Flags, Texts, Values
+from strata.expr.spec import Bounds, Flags, Json, Texts, Values, both, either, negated, occupied
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,24 @@ class KnowsShape(Protocol):
 
 
 def shape_of(values: Values) -> Shape | None:
-    """Return what texts are written like; None if nothing is known."""
-    members = values.members if isinstance(values, Texts) else None
-    return members.shape() if isinstance(members, KnowsShape) else None
+    """Return what texts are written like; None if nothing is known.
+
+    Of JSON that is printed: in the parts where it is nothing but strings.
+    """
+    if not isinstance(values, Json):
+        members = values.members if isinstance(values, Texts) else None
+        return members.shape() if isinstance(members, KnowsShape) else None
+    found = shape_of(values.strings)
+    if found is None or values.quoted:
+        return None
+    others = either(either(values.true, values.false), either(values.lists, values.maps))
+    only = negated(either(others, occupied(values.numbers)))
+    return Shape(
+        both(found.whole, only),
+        found.low,
+        found.high,
+        both(found.number, only),
+        found.num_low,
+        found.num_high,
+        {pattern: both(fits, only) for pattern, fits in found.patterns.items()},
+    )

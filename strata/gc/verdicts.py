@@ -16,7 +16,7 @@ from typing import Final
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.gc.reach import Reach
-from strata.history.usage import SUMMARY
+from strata.history.usage_blobs import SUMMARY
 from strata.machine import ledger
 from strata.machine.machine import Machine
 from strata.maintain.estimate import RUNS_MAX

@@ -15,10 +15,8 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -30,6 +28,7 @@ from strata.errors import InvalidRequest, StrataError
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.history.metrics import Metrics
+from strata.history.usage_blobs import SUMMARY, entries_of_day, set_once
 from strata.model.settings import UsageSettings
 from strata.read.count import Counted
 from strata.state.state import State
@@ -42,7 +41,6 @@ SLOTS: Final = 256  # most entries per day
 FILTERS_MAX: Final = 256  # in the summary of a day: those with the most reads
 ENTRY_BYTES_MAX: Final = 64 * 1024  # a longer filter is not logged
 MENTION: Final = 0.05  # usefulness of a column that a filter reads but that skips nothing
-SUMMARY: Final = "summary"
 _HOUR_MS: Final = 3_600_000
 _DAY_US: Final = 86_400_000_000
 _KNOWN_MAX: Final = 10_000
@@ -243,11 +241,15 @@ def _day(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
 
 
-def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilter]:
+def recent(
+    stores: Stores, shard: str, settings: UsageSettings, *, roll: bool = False
+) -> list[UsedFilter]:
     """Return the filters that readers used in the last days, most reads first.
 
     Each occurs once, with the clock of its newest day. Entries that cannot be parsed are left out.
-    Cost: lists the log and reads its blobs; a folded day has one blob.
+    `roll`: entries that are read one by one are put into one blob, for the next that asks.
+    Cost: lists the log and reads its blobs; a folded day has one blob, a rolled one at most
+    `usage_blobs.ROLLED_AT`.
     """
     oldest = _oldest(stores, settings)
     days = _listed(stores, shard)
@@ -255,7 +257,7 @@ def recent(stores: Stores, shard: str, settings: UsageSettings) -> list[UsedFilt
         used
         for day, names in days.items()
         if day >= oldest
-        for used in _of_day(stores, shard, day, names)
+        for used in _of_day(stores, shard, day, names, roll=roll)
     ]
     return _united(found)
 
@@ -282,7 +284,7 @@ def fold(stores: Stores, shard: str, settings: UsageSettings) -> int:
             continue
         if day >= oldest and SUMMARY not in names:
             summary = _united(_of_day(stores, shard, day, names))[:FILTERS_MAX]
-            _set_once(stores, keys.usage_key(shard, day, SUMMARY), _encode_all(summary))
+            set_once(stores, keys.usage_key(shard, day, SUMMARY), _encode_all(summary))
         for name in names:
             if day < oldest or name != SUMMARY:
                 stores.blob.delete(keys.usage_key(shard, day, name))
@@ -326,10 +328,11 @@ def _listed(stores: Stores, shard: str) -> dict[str, list[str]]:
     return days
 
 
-def _of_day(stores: Stores, shard: str, day: str, names: Sequence[str]) -> Iterator[UsedFilter]:
-    for name in [SUMMARY] if SUMMARY in names else names:
-        data = retry(partial(stores.blob.get, keys.usage_key(shard, day, name)))
-        yield from () if data is None else _decode(data)
+def _of_day(
+    stores: Stores, shard: str, day: str, names: Sequence[str], *, roll: bool = False
+) -> Iterator[UsedFilter]:
+    for data in entries_of_day(stores, shard, day, names, roll=roll):
+        yield from _decode(data)
 
 
 def _united(found: Iterable[UsedFilter]) -> list[UsedFilter]:
@@ -350,11 +353,6 @@ def _both(a: UsedFilter, b: UsedFilter) -> UsedFilter:
     skipped_by = Counter(a.skipped_by) + Counter(b.skipped_by)
     names = {*a.skipped_by, *b.skipped_by}  # including columns with 0: they were consulted
     return replace(newer, **sums, skipped_by={name: skipped_by[name] for name in names})
-
-
-def _set_once(stores: Stores, key: str, data: bytes) -> None:
-    with suppress(InvalidRequest):  # another run was faster, perhaps with other entries
-        retry(partial(stores.blob.set, key, data))
 
 
 def _encode(used: UsedFilter) -> bytes:

@@ -16,6 +16,7 @@ import numpy as np
 from strata.kernels.arrays import Bytes, Floats, Int, Ints
 from strata.kernels.jit import inlined, lean
 from strata.kernels.json_number import add_number
+from strata.kernels.json_shape import add_shape
 from strata.kernels.json_state import (
     BEFORE,
     CLOSER,
@@ -33,6 +34,7 @@ from strata.kernels.json_state import (
     KEY_START,
     KEY_WORD,
     LEVEL,
+    LIKE,
     LIST,
     LOW_LENGTH,
     LOW_PREFIX,
@@ -180,7 +182,7 @@ def _leaf(
     """Add the value at `i`, neither a map nor a list; return the position after it."""
     byte = at(text, i, end)
     if byte == QUOTE:
-        return _string(cells, kept, used, scratch, text, i + 1, end, node)
+        return _string(cells, reals, kept, used, scratch, text, i + 1, end, node)
     if byte == 0x2D or 0x30 <= byte <= 0x39:
         return add_number(cells, reals, slow, used, text, i, end, node)
     return _word(cells, text, i, end, node)
@@ -351,27 +353,37 @@ def _word(cells: Ints, text: Bytes, i: Int, end: Int, node: Int) -> Int:
 
 @inlined
 def _string(
-    cells: Ints, kept: Bytes, used: Ints, scratch: Bytes, text: Bytes, i: Int, end: Int, node: Int
+    cells: Ints,
+    reals: Floats,
+    kept: Bytes,
+    used: Ints,
+    scratch: Bytes,
+    text: Bytes,
+    i: Int,
+    end: Int,
+    node: Int,
 ) -> Int:
     """Add the string whose content begins at `i`; return the position after it."""
     stop = string_end(used, text, i, end)
     if stop < 0:
         return REFUSE
     if text[np.uint64(stop)] == QUOTE:
-        _add_string(cells, kept, node, text, i, stop - i)
+        _add_string(cells, reals, kept, node, text, i, stop - i)
         return stop + 1
     stop, length = unescape(used, scratch, text, i, end)
     if stop < 0:
         return REFUSE
-    _add_string(cells, kept, node, scratch, 0, length)
+    _add_string(cells, reals, kept, node, scratch, 0, length)
     return stop + 1
 
 
 @inlined
 def _add_string(
-    cells: Ints, kept: Bytes, node: Int, source: Bytes, start: Int, length: Int
+    cells: Ints, reals: Floats, kept: Bytes, node: Int, source: Bytes, start: Int, length: Int
 ) -> None:
     _count(cells, node + STRING)
+    if get(cells, node + LIKE):
+        add_shape(cells, reals, node, source, start, length)
     prefix = _prefix(source, start, length)
     low, high = get(cells, node + LOW_PREFIX), get(cells, node + HIGH_PREFIX)
     if low < prefix < high:

@@ -36,6 +36,13 @@ PARENT, KEY_LENGTH, HAS_KEYS = range(24, 27)
 # the key that comes next, the byte that closes it. Only of the nodes without a key.
 MEMBERS_OF, NUMBER, BEFORE, CLOSER = range(27, 31)
 
+# What all strings so far are written like, see `json_shape`: bits of LIKE, the form of the moments,
+# and the bounds of the numbers, the last two as float64. The first shares a line with the place.
+LIKE: Final = 31
+FORM, LOW_WHOLE, HIGH_WHOLE, LOW_AMOUNT, HIGH_AMOUNT = range(58, 63)
+WHOLES, NUMBERS, YEAR_FIRST, DAY_FIRST, MONTH_FIRST = (1 << bit for bit in range(5))
+ANY_SHAPE: Final = WHOLES | NUMBERS | YEAR_FIRST | DAY_FIRST | MONTH_FIRST
+
 _MOST: Final = 2**63 - 1
 _LEAST: Final = -(2**63)
 _ALL: Final = np.uint64(2**64 - 1)
@@ -107,6 +114,9 @@ def _begin(cells: Ints, reals: Floats, node: Int, level: Int) -> None:
     cells[node + LOW_PREFIX] = _LEAST if hidden else _MOST
     cells[node + HIGH_PREFIX] = _MOST if hidden else _LEAST
     cells[node + LOW_LENGTH], cells[node + HIGH_LENGTH] = -1, -1
+    cells[node + LIKE], cells[node + FORM] = 0 if hidden else ANY_SHAPE, 0
+    cells[node + LOW_WHOLE], cells[node + HIGH_WHOLE] = _MOST, _LEAST
+    reals[node + LOW_AMOUNT], reals[node + HIGH_AMOUNT] = np.inf, -np.inf
 
 
 @inlined

@@ -67,7 +67,14 @@ def collect_part(task: CollectTask) -> Collected:
     try:
         for batch in part_batches(source, task.part, columns=task.columns, threads=False):
             pieces.append(
-                collect(batch, source.relation, task.keep, used=task.used, same=task.same)
+                collect(
+                    batch,
+                    source.relation,
+                    task.keep,
+                    used=task.used,
+                    same=task.same,
+                    shapes=shapes,
+                )
             )
             counts.append(batch.num_rows)
             members.add(batch)

@@ -39,7 +39,7 @@ def paths_used(stores: Stores, state: State, settings: UsageSettings) -> Mapping
     if not any(encoding(one.type).stats == "json" for one in state.relation.columns):
         return {}
     try:
-        return usage.usefulness(usage.recent(stores, state.name, settings), {})
+        return usage.usefulness(usage.recent(stores, state.name, settings, roll=True), {})
     except StrataError:  # statistics are chosen by less
         return {}
 

@@ -148,6 +148,7 @@ class Observed:
                     self._keep,
                     used=self._worth.used,
                     same=self._worth.same,
+                    shapes=self._shapes,
                 )
             )
             self._counts.append(rows.num_rows)

@@ -10,6 +10,7 @@ from strata.model.schema import Relation
 from strata.stats.json import collect_json
 from strata.stats.nested import collect_nested
 from strata.stats.protected import kept_paths
+from strata.stats.shapes import Shapes
 from strata.stats.wire import ROWS
 from strata.stats.worth import paths_in
 
@@ -21,6 +22,7 @@ def collect(
     *,
     used: Collection[str] = (),
     same: Collection[str] = (),
+    shapes: Shapes | None = None,
 ) -> pa.RecordBatch:
     """Return the statistics of `updates`.
 
@@ -30,6 +32,7 @@ def collect(
     `keep`: patterns as of `strata.stats.protected.kept_names`; their paths of JSON come first.
     `used`, `same`: names of statistics of JSON paths that come next, as filters use them, and that
     come last, as they hardly differ between parts.
+    `shapes` learns what strings of JSON are written like, which takes no second look at them.
     Errs: bounds may be looser than the values, never tighter.
     """
     columns: dict[str, pa.Array] = {ROWS: pa.array([updates.num_rows], pa.int64())}
@@ -41,7 +44,7 @@ def collect(
         if encoding(column.type).stats == "json":
             kept, asked = kept_paths(column.name, keep), paths_in(used, column.id)
             first = (*([kept] if kept else []), *([asked.__contains__] if asked else []))
-            columns |= collect_json(values, column.id, first, paths_in(same, column.id))
+            columns |= collect_json(values, column.id, first, paths_in(same, column.id), shapes)
         else:
             columns |= collect_nested(values, column.type, column.id)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

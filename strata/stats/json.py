@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from strata.stats.flat import Values, struct_row
 from strata.stats.json_bounds import Fields
+from strata.stats.shapes import Shapes
 from strata.stats.union import union_columns
 from strata.stats.wire import DOCUMENTS, JSON_PATH, ROWS, Path, column_name, path_name
 
@@ -25,12 +26,14 @@ def collect_json(
     column_id: int,
     first: Sequence[Callable[[Path], bool]] = (),
     last: Collection[Path] = frozenset(),
+    shapes: Shapes | None = None,
 ) -> dict[str, pa.Array]:
     """Return the statistics columns of one JSON column of any number of rows.
 
     Shape: `s.{id}` and `s.{id}$...`, one row each; only `s.{id}`, null, if some row cannot be read.
     The root comes first, then the paths by depth and key. `first`: the classes of paths that have
-    statistics before all others, if not all fit; `last`: those that come last.
+    statistics before all others, if not all fit; `last`: those that come last. `shapes` learns what
+    the strings at each path are written like.
     """
     from strata.stats.json_scan import Scanner  # loads the compiler
 
@@ -41,6 +44,9 @@ def collect_json(
         parts = scanner.finish()
     except ValueError:
         return {name: pa.nulls(1, DOCUMENTS)}
+    if shapes is not None:
+        for found in scanner.shapes():
+            shapes.add_paths(column_id, found)
     columns = {
         name: struct_row(DOCUMENTS, {"nulls": int(values.null_count), "paths": scanner.paths})
     }

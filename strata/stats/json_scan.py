@@ -16,12 +16,15 @@ from strata.kernels import json_state as node
 from strata.kernels.arrays import Bytes, Ints
 from strata.kernels.json_scan import MAX_DEPTH, scan_texts
 from strata.stats.json_bounds import MAX_PATHS, Fields, N, number_bounds, string_bounds, widest
+from strata.stats.json_shapes import scanned_shape
+from strata.stats.shapes import TextShape
 from strata.stats.wire import Path
 
 # A text can hold a key in every fourth byte, and all of them need room.
 MAX_ROW_BYTES: Final = 16 * 1024 * 1024  # Spark's parser stops at strings of 20,000,000 characters
 Chosen = Callable[[Path], bool]
 FIRST: Final = node.FIRST // node.ROW  # nodes without a key
+LOOK: Final = 64  # texts that show which paths there are
 MAX_NODES: Final = 1 << 17  # at this size the tree becomes statistics, and a new one begins
 
 
@@ -37,16 +40,18 @@ class Scanner:
         """Begin with an empty tree. `max_nodes` bounds the memory: a node takes half a kilobyte.
 
         `first`: the paths that come first where not all fit, in classes, the most wanted one in
-        front. `last`: those that come behind the others of their map.
+        front; only theirs are the shapes. `last`: those that come behind the others of their map.
         """
         self._max_nodes = max_nodes
         self._first, self._last = first, last
         self._done: list[dict[Path, Fields]] = []
+        self._shapes: list[dict[Path, TextShape]] = []
         self.paths: int | None = None  # different ones; None before `finish`, and of several trees
         self._begin()
 
     def _begin(self) -> None:
         self._state = node.new_state(256, 8192, 4096)
+        self._shaped: set[int] = set()  # the nodes whose strings are looked at
         self._odd: defaultdict[int, list[int | float]] = defaultdict(list)
 
     def add(self, texts: pa.Array) -> None:
@@ -56,11 +61,16 @@ class Scanner:
         limits of Spark's parser.
         """
         for text, offsets in _with_slack(*_plain(texts)):
-            self._add(text, offsets)
+            self._add(text, offsets[: LOOK + 1])
+            self._forget_shapes()
+            self._add(text, offsets[LOOK:])
+            self._forget_shapes()
         if self._state.used[node.WIDE]:
             texts.validate(full=True)
 
     def _add(self, text: Bytes, offsets: Ints) -> None:
+        if len(offsets) < 2:
+            return
         row = 0
         while True:
             row = int(scan_texts(*self._state, text, offsets, row))
@@ -74,6 +84,37 @@ class Scanner:
     def finish(self) -> list[dict[Path, Fields]]:
         """Return the statistics of every path; several tables only for countless keys."""
         return [*self._done, self._statistics()]
+
+    def _forget_shapes(self) -> None:
+        """Look no more at what strings are written like, but for the paths that come first.
+
+        A look at a string takes some 30 ns, and all else that is done for it hardly more.
+        """
+        nodes = self._nodes()
+        for place in np.flatnonzero(nodes[:, node.LIKE]).tolist():
+            if place not in self._shaped:
+                path = self._path(nodes, place) if self._first else ()
+                if any(chosen(path) for chosen in self._first):
+                    self._shaped.add(place)
+                else:
+                    nodes[place, node.LIKE] = 0
+
+    def _path(self, nodes: Ints, place: int) -> Path:
+        """Return the keys that lead to a node."""
+        keys: list[str] = []
+        while place >= FIRST:
+            start, length = nodes[place, node.KEY_START], nodes[place, node.KEY_LENGTH]
+            keys.insert(0, self._state.names[start : start + length].tobytes().decode())
+            place = int(nodes[place, node.PARENT]) // node.ROW
+        return tuple(keys)
+
+    def shapes(self) -> list[dict[Path, TextShape]]:
+        """Return what the strings at paths with statistics are written like, after `finish`.
+
+        One dict for each of the tables of `finish`; a path without strings is in none. Of paths
+        that are not among the first nothing is known.
+        """
+        return self._shapes
 
     def _drain(self, text: Bytes) -> None:
         """Read the numbers that the kernel left out. Raises: ValueError beyond float64."""
@@ -101,6 +142,8 @@ class Scanner:
     def _statistics(self) -> dict[Path, Fields]:
         """Return the statistics of the tree, breadth first, within the limits on paths."""
         nodes = self._nodes()
+        shapes: dict[Path, TextShape] = {}
+        self._shapes.append(shapes)
         present = nodes[:, node.NULL : node.MAP + 1].sum(axis=1).tolist()
         children = self._children(nodes)
         self.paths = None if self._done else sum(map(len, children.values()))
@@ -117,6 +160,9 @@ class Scanner:
             room -= len(more)
             keys = sorted([*kept, *more])
             result[path] = self._fields(place)
+            if result[path]["strings"]:
+                low = place * node.ROW + node.LOW_AMOUNT
+                shapes[path] = scanned_shape(nodes[place], self._state.reals[low : low + 2])
             hidden = len(path) == MAX_DEPTH and bool(nodes[place, node.HAS_KEYS])
             result[path]["complete"] = len(keys) == len(below) and not hidden
             queue.extend(((*path, key), below[key]) for key in keys)

@@ -241,9 +241,12 @@ def _is_known(stats: pa.RecordBatch | None, column_id: int) -> bool:
 
 
 def values_at(
-    rows: pa.Table | pa.RecordBatch, wanted: Sequence[Sought]
+    rows: pa.Table | pa.RecordBatch, wanted: Sequence[Sought], *, numbers: bool = True
 ) -> list[pa.BinaryArray | None]:
-    """Return the distinct values of rows at each place as bytes; None where they are not known."""
+    """Return the distinct values of rows at each place as bytes; None where they are not known.
+
+    `numbers`: whole numbers of JSON count as well as strings.
+    """
     there = set(rows.schema.names)
     ids = {one.column.id for one in wanted if one.path is not None}
     texts = {i: _documents(rows.column(child(i))) for i in ids if child(i) in there}
@@ -254,7 +257,7 @@ def values_at(
         elif one.path is None:
             found.append(_canonical(_values(rows.column(child(one.column.id)), one), one))
         else:
-            found.append(_at_path(texts[one.column.id], one.path))
+            found.append(_at_path(texts[one.column.id], one.path, numbers=numbers))
     return found
 
 
@@ -330,7 +333,7 @@ def _documents(texts: Values) -> list[Any] | None:
         return None
 
 
-def _at_path(documents: list[Any] | None, path: Path) -> pa.BinaryArray | None:
+def _at_path(documents: list[Any] | None, path: Path, *, numbers: bool) -> pa.BinaryArray | None:
     """Return the texts of strings and whole numbers at a path; None if they cannot be known."""
     if documents is None:
         return None
@@ -341,6 +344,6 @@ def _at_path(documents: list[Any] | None, path: Path) -> pa.BinaryArray | None:
             value = value.get(key) if isinstance(value, dict) else None
         if isinstance(value, str):
             found.add(value.encode())
-        elif isinstance(value, int) and not isinstance(value, bool):
+        elif numbers and isinstance(value, int) and not isinstance(value, bool):
             found.add(b"%d" % value)
     return pa.array(found, pa.binary())

@@ -27,16 +27,24 @@ from strata.model.types import Kind
 from strata.stats.flat import Values
 from strata.stats.json_bounds import at_least, at_most
 from strata.stats.nested import Place, enter, places
-from strata.stats.wire import SHAPE, Steps, inside_name, shape_name
+from strata.stats.wire import (
+    SHAPE,
+    Path,
+    Steps,
+    inside_name,
+    parse_name,
+    path_name,
+    shape_name,
+)
 
 LONGEST: Final = 32  # bytes of a text with a shape
 WHOLE_DIGITS: Final = 18  # with the sign: what they stand for fits 64 bits
 PLACES: Final = 256  # of a relation that are looked at, in the order of its columns
 LOOK: Final = 8  # texts that are looked at first: most places have no shape
 
-_DATES: Final = ("yyyy{0}MM{0}dd", "dd{0}MM{0}yyyy", "MM{0}dd{0}yyyy")
+DATES: Final = ("yyyy{0}MM{0}dd", "dd{0}MM{0}yyyy", "MM{0}dd{0}yyyy")
 _SIGNS: Final = "-/. "
-_CLOCKS: Final = ("HH:mm", "HH:mm:ss", *(f"HH:mm:ss.{'S' * n}" for n in range(1, 7)))
+CLOCKS: Final = ("HH:mm", "HH:mm:ss", *(f"HH:mm:ss.{'S' * n}" for n in range(1, 7)))
 _WIDTHS: Final = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 1}
 _DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int16)
 
@@ -195,11 +203,11 @@ def _known_patterns() -> dict[bytes, tuple[tuple[str, dict[str, int]], ...]]:
 
 def known_patterns() -> Iterator[str]:
     """Yield the patterns of moments that are looked for, as `to_timestamp` takes them."""
-    dates = [date.format(sign) for date in _DATES for sign in _SIGNS]
+    dates = [date.format(sign) for date in DATES for sign in _SIGNS]
     for date in (*dates, "yyyyMMdd"):
         yield date
         for join in (" ", "'T'"):
-            for clock in _CLOCKS:
+            for clock in CLOCKS:
                 yield f"{date}{join}{clock}"
                 yield f"{date}{join}{clock}'Z'"
 
@@ -232,6 +240,13 @@ class Shapes:
             for steps, values in _behind(rows.column(child(column_id)), tuple(left)):
                 self._add(left[steps], values)
 
+    def add_paths(self, column_id: int, found: Mapping[Path, TextShape]) -> None:
+        """Add what strings at paths of JSON are written like, those of each path at least one."""
+        for path, one in found.items():
+            name = path_name(column_id, path)
+            before = self._found.get(name)
+            self._found[name] = one if before is None else before.joined(one)
+
     def _add(self, name: str, values: Values) -> None:
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
@@ -243,9 +258,16 @@ class Shapes:
                 return
 
     def beside(self, stats: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the statistics of the part, one row, with the shapes of its places."""
+        """Return the statistics of the part, one row, with the shapes of its places.
+
+        A path of JSON without statistics has no shape: nobody knows what else is there.
+        """
+        there = {*stats.schema.names}
         for name, shape in self._found.items():
-            if shape:
+            parsed = parse_name(name)
+            known = parsed is None or parsed[1] is None
+            known = known or (name in there and stats.column(name)[0].is_valid)
+            if shape and known:
                 stats = stats.append_column(shape_name(name), pa.array([_stored(shape)], SHAPE))
         return stats
 

@@ -29,7 +29,7 @@ from strata.model.schema import Relation
 from strata.stats.protected import protected_names
 from strata.stats.size import column_bits, encoded_size
 from strata.stats.trim_plan import PartPlan, StatsColumn, make_plan, sources_of
-from strata.stats.wire import PAIRS, is_summary
+from strata.stats.wire import PAIRS, SHAPES, is_summary, parse_name, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,23 @@ def trim(
             columns[source.name] = _applied(source, place, [plan])
         else:
             del columns[source.name]
+    _drop_shapes(columns)
     trimmed, left_out = fit_pairs(_batch(columns), budget_bytes)
     return trimmed, _report(sources, plan, left_out, (_of_pairs(row), _of_pairs(trimmed)))
+
+
+def _drop_shapes(columns: dict[str, pa.StructArray]) -> None:
+    """Leave out shapes of paths of JSON that have no statistics any more: no filter uses them."""
+    for name in [name for name in columns if name.startswith(SHAPES)]:
+        parsed = parse_name(place_of(name))
+        if parsed is None or parsed[1] is None:
+            continue
+        path = columns.get(place_of(name))
+        if path is None or not pc.any(pc.is_valid(path)).as_py():
+            del columns[name]
+        elif path.null_count:
+            nothing = pa.scalar(None, columns[name].type)
+            columns[name] = pc.if_else(pc.is_valid(path), columns[name], nothing)
 
 
 def fit_pairs(row: pa.RecordBatch, budget_bytes: int) -> tuple[pa.RecordBatch, tuple[str, ...]]:
@@ -130,6 +145,7 @@ def trim_table(
             columns[source.name] = _applied(source, place, plans)
         elif present[place].any():
             del columns[source.name]
+    _drop_shapes(columns)
     fitted = _fit_pairs(columns, plans, budgets)
     reports = [_report(sources, plan, *one) for plan, one in zip(plans, fitted, strict=True)]
     return pa.table(columns), reports

@@ -13,7 +13,8 @@
     shards/{shard}/verdicts/seen/{hash}.parquet  pairs of audited part and filter
     shards/{shard}/ledger/{low}_{high}_{hash}.json   commits spilled from the state
     shards/{shard}/ledger/n{level}_{low}_{high}_{hash}.json   names of such blobs, or of such names
-    shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day
+    shards/{shard}/usage/{day}/{slot}.json     the filter of a read; summary.json: those of a day;
+                                               rolled-{n}.json: its first n together
     shards/{shard}/backfills/{time}_{hash}.json      speed of a backfill
     shards/{shard}/staged/g{n}/{hash}.arrow    changes of an ingest under way
     shards/{shard}/consumed/g{n}/{hash}.parquet      ingested source files

@@ -327,6 +327,20 @@ def test_what_is_recorded_is_true_and_a_lie_is_found(kind: str, data: st.DataObj
         assert found == (["low"] if facts.low < np.inf else [])
 
 
+def test_a_quotient_of_a_difference_that_wraps_is_any_number() -> None:
+    """Of differences beyond 64 bits nothing is known, and so nothing of what they wrap to."""
+    left, right = SIDES["long"]
+    part: Rows = [{left.id: 9 * 10**12, right.id: -(2**63) + 5}, {left.id: 5, right.id: -(2**62)}]
+    stats = statistics([part], "long")
+    for mode in ("legacy", "ansi"):
+        wrapped = Call("subtract", (left, right), "long", (("ansi", mode),))
+        ratio = Call("divide", (_double(wrapped), _double(right)), "double", (("ansi", mode),))
+        asked = Call("greater_than", (ratio, Literal(0.5, "double")), "boolean")
+
+        assert needs(asked, part)
+        assert decide(Filter(asked, "", 0, 0), stats, RELATION).keep.tolist() == [True]
+
+
 A, B = SIDES["integer"]
 
 

@@ -19,6 +19,7 @@ from strata.format.encodings import arrow_type, spark_ddl
 from strata.model.schema import Column, Relation
 from strata.model.types import Kind, parse_type
 from strata.stats import collect, concat
+from strata.stats.shapes import Shapes
 from strata.stats.wire import column_name, scalar_type
 from tests.spark.ranges_members import member_stats
 from tests.spark.ranges_nested import TYPES as NESTED
@@ -305,6 +306,7 @@ def _documents(rng: random.Random) -> list[object]:
     fraction = rng.random() < 0.3
     missing = rng.choice((0.0, 0.0, 0.2, 1.0))
     prefix = rng.choice(("k", "a", "é", ""))
+    texts = {name: iter(shaped(rng, name, ROWS_A_PART)) for name in SHAPED}
 
     def number() -> int | float:
         whole = rng.randint(low, low + span)
@@ -325,7 +327,10 @@ def _documents(rng: random.Random) -> list[object]:
             "o": inner,
             "big": rng.choice((2**70, 1e300, -1e-300, 1e18, 12345678901234567890)),
             "doc": json.dumps({"n": number()}),
+            **{name: next(some) for name, some in texts.items()},
         }
+        if rng.random() < 0.01:
+            made["fig"] = rng.choice((7, 2.5, True, None, [1]))
         kept = {key: value for key, value in made.items() if rng.random() >= missing}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -338,4 +343,5 @@ def _collected(values: list[object], column: Column) -> pa.RecordBatch:
     table = pa.Table.from_arrays(
         [pa.array(values, pa.string()), zeros, zeros], schema=updates_schema(relation)
     )
-    return collect(table, relation)
+    shapes = Shapes(relation)
+    return shapes.beside(collect(table, relation, ("js.fig", "js.when"), shapes=shapes))

@@ -168,10 +168,12 @@ def _casts_of_text() -> Iterator[tuple[str, str]]:
             yield "cast", f"try_cast({text} as {target})"
         for verb in ("cast", "try_cast"):
             yield "cast", f"{verb}(when as {target})"
+            yield "cast", f"{verb}(get_json_object(js, '$.when') as {target})"
     narrow = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "date")
     for target in (*narrow, "decimal(4,1)", "decimal(12,3)", "decimal(18,0)", "decimal(38,10)"):
         for verb in ("cast", "try_cast"):
             yield "cast", f"{verb}(fig as {target})"
+            yield "cast", f"{verb}(get_json_object(js, '$.fig') as {target})"
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -345,6 +347,13 @@ def _variants() -> Iterator[tuple[str, str]]:
     for document in ("parse_json(js)", "try_parse_json(js)", "try_parse_json(s)"):
         yield "parse_json", f"{document} is not null"
         yield "parse_json", f"is_variant_null({document})"
+    for target in targets:
+        yield "variant_get", f"variant_get(parse_json(js), '$.fig', '{target}')"
+        yield "variant_get", f"try_variant_get(parse_json(js), '$.when', '{target}')"
+        yield "cast", f"parse_json(js):fig::{target}"
+    for target in ("date", "timestamp", "timestamp_ntz"):
+        yield "variant_get", f"variant_get(parse_json(js), '$.when', '{target}')"
+        yield "cast", f"parse_json(js):when::{target}"
     yield "parse_json", "parse_json(js):o.x::int"
     yield "parse_json", "parse_json(get_json_object(js, '$.doc')):n::int"
     yield "parse_json", "if(b, parse_json(js), try_parse_json(s)):n::int"

@@ -82,11 +82,27 @@ def pieces() -> Iterator[tuple[str, str]]:
             yield "split_part", f"split_part({text}, '{delimiter}', 1)"
     yield from _matches()
     yield from _places()
+    yield from _shared()
     for number in ("2", "-1", "0", "i"):
         yield "split_part", f"split_part(stamp, '-', {number})"
     yield "split_part", "split_part(s, s2, 1)"
     yield "substring_index", "substring_index(s, s2, 1)"
     yield "substring_index", "substring_index(s, 'a', -1)"
+
+
+def _shared() -> Iterator[tuple[str, str]]:
+    """Yield pieces of texts that may begin alike."""
+    json = "get_json_object(js, '$.when')"
+    for text in ("concat('a-b-', s)", "concat('é, x, ', s)", "stamp", "st.inner.s", "when", json):
+        for delimiter in ("-", ", ", "--"):
+            for number in ("1", "2", "3"):
+                yield "string_split", f"get(split({text}, '{delimiter}'), {number})"
+                yield "get_array_item", f"split({text}, '{delimiter}')[{number}]"
+                yield "element_at", f"element_at(split({text}, '{delimiter}'), {number})"
+                yield "split_part", f"split_part({text}, '{delimiter}', {number})"
+                yield "substring_index", f"substring_index({text}, '{delimiter}', {number})"
+            yield "string_split", f"size(split({text}, '{delimiter}'))"
+            yield "string_split", f"array_contains(split({text}, '{delimiter}'), 'b')"
 
 
 def _matches() -> Iterator[tuple[str, str]]:

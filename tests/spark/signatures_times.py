@@ -94,7 +94,7 @@ def formats() -> Iterator[tuple[str, str]]:
         yield "date_format", f"date_format(tn, '{quoted}')"
         yield "from_unixtime", f"from_unixtime(l, '{quoted}')"
         yield "from_unixtime", f"from_unixtime(unix_seconds(ts), '{quoted}')"
-        for text in ("stamp", "when", "cast(day as string)"):
+        for text in ("stamp", "when", "cast(day as string)", "get_json_object(js, '$.when')"):
             yield "get_timestamp", f"to_timestamp({text}, '{quoted}')"
             yield "get_timestamp", f"try_to_timestamp({text}, '{quoted}')"
         yield "get_timestamp", f"try_to_timestamp(date_format(ts, '{quoted}'), '{quoted}')"

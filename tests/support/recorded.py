@@ -35,6 +35,8 @@ from tests.support.mutations import MUTATIONS
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference" / "certificates"
 RECORDED: Final = "recorded"  # what a certificate calls its cases
+PAIRS_OF: Final = "pairs"  # what it calls the proof of how pairs of columns narrow the function
+PAIR_RULES: Final = ("strata.decide.differences", "strata.decide.pairs", "strata.decide.terms")
 PARTS: Final = FOLDER / "parts.arrow"
 SPAN: Final = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock was the real one
 _SHOWN: Final = 60  # letters of a value of the row

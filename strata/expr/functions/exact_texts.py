@@ -208,7 +208,7 @@ def split_part(call: Call, args: tuple[Any, ...]) -> str:
 def split_texts(call: Call, args: tuple[Any, ...]) -> list[str]:
     """Return the pieces between delimiters that are fixed texts."""
     text, expression, limit = args
-    delimiter = _fixed(expression)
+    delimiter = fixed_delimiter(expression)
     if len(text) > 4096 or limit == 1:
         raise NotEvaluated
     pieces = text.split(delimiter) if limit <= 0 else text.split(delimiter, limit - 1)
@@ -216,7 +216,7 @@ def split_texts(call: Call, args: tuple[Any, ...]) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def _fixed(expression: str) -> str:
+def fixed_delimiter(expression: str) -> str:
     """Return the one text that a regular expression matches."""
     if not re.fullmatch(r"(?:[A-Za-z0-9 _/:@#%=~,;<>!\"'-]|\\[.|/+*?()\[\]-])+", expression):
         raise NotEvaluated

@@ -34,10 +34,11 @@ from strata.expr.functions.patterns import (
     same_frame,
     shown,
 )
-from strata.expr.functions.shapes import in_parts, moments_of, pattern_fits
+from strata.expr.functions.shapes import in_parts, moments_by_shape, moments_of, pattern_fits
 from strata.expr.functions.timestamps import widened
 from strata.expr.nodes import Call
-from strata.expr.shapes import shape_of
+from strata.expr.shapes import Shape, shape_of
+from strata.expr.sparktype import spark_type
 from strata.expr.spec import (
     NO,
     YES,
@@ -46,6 +47,7 @@ from strata.expr.spec import (
     Numbers,
     Spec,
     Texts,
+    Values,
     both,
     either,
     everything,
@@ -190,6 +192,22 @@ def behind_digits(bound: Any, count: int) -> Any:
     if isinstance(bound, pa.Scalar):
         return bound if bound.is_valid else behind
     return bound.fill_null(b"\xff")
+
+
+def moments_read(call: Call, values: Texts, shape: Shape | None) -> tuple[Values, Flags]:
+    """Return the dates or timestamps that texts are read as, and where some may not be read."""
+    found, sure = cast_text(values), NO
+    if shape is not None:
+        found, sure = moments_by_shape(call, values, found, shape)
+    if found is None:
+        return everything(call.type), negated(sure)
+    if call.type == "date":
+        kind = spark_type("date")
+        low, high = (np.clip(x // DAY_US, kind.low, kind.high) for x in (found.low, found.high))
+        known = found.low > exact.LOWEST  # the least microsecond stands for no bound at all
+        low, high = np.where(known, low, kind.low), np.where(known, high, kind.high)
+        found = Numbers(low, high, found.empty)
+    return found, negated(sure)
 
 
 def cast_text(values: Texts) -> Numbers | None:

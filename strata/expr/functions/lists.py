@@ -59,21 +59,24 @@ def _item(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     elements, index = as_list(args[0].values), numbers(args[1], call.args[1].type)
     # Spark cuts a longer index to 32 bits.
     wild = (index.low < INT32[0]) | (index.high > INT32[1])
-    if (one := _written(elements, index)) is not None:
+    if (one := _written(elements, index, first=0)) is not None:
         elements = one
     inside = (index.high >= 0) & (index.low < elements.longest) | wild
     outside = (index.low < 0) | (index.high >= elements.shortest) | wild
     return _picked(call, args, elements, inside, outside)
 
 
-def _written(elements: Elements, index: Numbers) -> Elements | None:
-    """Return lists whose only element is the one at an index, of lists that are written out."""
+def _written(elements: Elements, index: Numbers, *, first: int) -> Elements | None:
+    """Return lists whose only element is the one at an index, where it is known by itself.
+
+    `first`: the index of the first element.
+    """
     if index.low.size != 1 or index.low[0] != index.high[0] or index.empty.any():
         return None
-    place = int(index.low[0])
-    if not 0 <= place < len(elements.members):
+    place, known = int(index.low[0]) - first, elements.members or elements.front
+    if not 0 <= place < len(known):
         return None
-    return replace(elements, element=lambda: elements.members[place])
+    return replace(elements, element=lambda: known[place])
 
 
 def _picked(
@@ -96,6 +99,7 @@ def _element_at(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     most = np.maximum(np.abs(index.low), np.abs(index.high))
     least = np.where(zero, 1, np.minimum(np.abs(index.low), np.abs(index.high)))
     reached = (least <= elements.longest) & (most > 0)
+    elements = _written(elements, index, first=1) or elements
     found = _picked(call, args, elements, reached, most > elements.shortest)
     possible = uniform(both(occupied(args[0].values), both(zero, negated(index.empty))))
     return Spec(found.values, found.null, either(found.fail, possible))  # 0 fails in every mode

@@ -6,6 +6,7 @@ or fail.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -13,11 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from strata.expr import bounds as exact
-from strata.expr.calendar import DAY_US
 from strata.expr.entry import UTC_ZONES, Outcome, literal, opened, settle, strict, texts
-from strata.expr.functions.formats import cast_text
+from strata.expr.functions.formats import moments_read
 from strata.expr.functions.points import NotEvaluated, numbers_of
-from strata.expr.functions.shapes import decimals_around, moments_by_shape, numbers_by_shape
+from strata.expr.functions.shapes import (
+    decimals_around,
+    numbers_by_shape,
+    shaped_numbers,
+)
 from strata.expr.functions.timestamps import widened
 from strata.expr.members import whole_members
 from strata.expr.nodes import Call
@@ -29,8 +33,11 @@ from strata.expr.spec import (
     Json,
     Numbers,
     Spec,
+    both,
     everything,
     exactly,
+    gate,
+    hull,
     occupied,
 )
 
@@ -68,19 +75,8 @@ def from_text(call: Call, args: Sequence[Spec]) -> Spec:
 
 def _times(call: Call, args: Sequence[Spec]) -> Spec:
     """Return the dates or timestamps of a range of texts: those of a year, month or day."""
-    found, sure = cast_text(texts(args[0])), np.array([False])
-    if (shape := shape_of(args[0].values)) is not None:
-        found, sure = moments_by_shape(call, texts(args[0]), found, shape)
-    null, fail = settle(call, ~sure)
-    if found is None:
-        return strict(args, Outcome(everything(call.type), null, fail))
-    if call.type == "date":
-        kind = spark_type("date")
-        low, high = (np.clip(x // DAY_US, kind.low, kind.high) for x in (found.low, found.high))
-        known = found.low > exact.LOWEST  # the least microsecond stands for no bound at all
-        low, high = np.where(known, low, kind.low), np.where(known, high, kind.high)
-        found = Numbers(low, high, found.empty)
-    return strict(args, Outcome(found, null, fail))
+    found, unread = moments_read(call, texts(args[0]), shape_of(args[0].values))
+    return strict(args, Outcome(found, *settle(call, unread)))
 
 
 def parse_constant(text: str, call: Call) -> Spec | None:
@@ -148,8 +144,9 @@ def _from_json(call: Call, args: Sequence[Spec], values: Json) -> Spec:
     """Return the values that JSON casts to, kind by kind; a string may hold any text."""
     target, full = spark_type(call.type), everything(call.type)
     strings, some = ~values.strings.empty, occupied(values.numbers)
-    neither = values.lists | values.maps | strings
+    neither = values.lists | values.maps
     if isinstance(full, Bools):
+        neither = neither | strings
         open_ = strings | some
         return strict(
             args,
@@ -161,15 +158,12 @@ def _from_json(call: Call, args: Sequence[Spec], values: Json) -> Spec:
     if not isinstance(full, Numbers) or not readable or target.wide:
         return strict(args, Outcome(full, *settle(call, occupied(values))))
     read, failing = _from_numbers(values, target)
-    failing = failing | neither | values.true | values.false
-    read = Numbers(
-        np.where(strings, full.low, read.low),
-        np.where(strings, full.high, read.high),
-        read.empty & ~strings,
-        read.nan | (full.nan & strings),
-        whole_members(values, target),
-    )
-    return strict(args, Outcome(read, *settle(call, failing)))
+    written, unread = shaped_numbers(call.type, shape_of(values.strings))
+    failing = failing | neither | values.true | values.false | both(strings, unread)
+    found = hull(read, gate(written, strings))
+    assert isinstance(found, Numbers)
+    found = replace(found, members=whole_members(values, target))
+    return strict(args, Outcome(found, *settle(call, failing)))
 
 
 def _from_numbers(values: Json, target: SparkType) -> tuple[Numbers, Flags]:

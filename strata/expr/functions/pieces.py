@@ -1,4 +1,4 @@
-"""Pieces of texts, bounded by the text if they begin like it; and letters in another case.
+"""Letters in another case, characters that are exchanged, and matches of regular expressions.
 
 The prefix that all texts of a range share is known, and so is its other case. The front end has
 checked that Java can compile the regular expressions.
@@ -16,13 +16,12 @@ from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened
 from strata.expr.functions import exact_texts as exact
 from strata.expr.functions.patterns import as_binary, as_chars
 from strata.expr.functions.points import pointwise
-from strata.expr.functions.text import REPEATED_GROUP
+from strata.expr.functions.text import may_overflow
 from strata.expr.nodes import Call
 from strata.expr.spec import (
     NO,
     Numbers,
     Spec,
-    TextBound,
     Texts,
     exactly,
     gate,
@@ -147,64 +146,11 @@ def _behind_shared(values: Texts, mapped: np.ndarray[Any, Any]) -> Texts:
     return Texts(first, last, values.empty)
 
 
-def _first_piece(args: Sequence[Spec], delimiter: str) -> Texts:
-    """Return the text before the first delimiter, which is a prefix of the text.
-
-    It does not sort after the text. It sorts before the least text only if a delimiter may come in
-    place of a letter that sorts no higher than the delimiter; the bound ends there.
-    """
-    values = texts(args[0])
-    low: TextBound = pa.scalar(b"", pa.binary())
-    first = delimiter[0]
-    if values.low is not None and 0 < ord(first) < 128:
-        pattern = f"(?s)[\\x00-\\x{ord(first):02x}].*"
-        text = pc.coalesce(pc.cast(values.low, pa.string()), pa.scalar(""))
-        low = pc.cast(pc.replace_substring_regex(text, pattern, ""), pa.binary())
-    return Texts(low, values.high)
-
-
-def _substring_index(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return the text before a delimiter; before the first one it is bounded by the text."""
-    delimiter, count = literal(call, 1), literal(call, 2)
-    text = delimiter.value if delimiter is not None else None
-    if not isinstance(text, str) or not text or count is None or count.value != 1:
-        return opened(call, args, null=False, fail=False)
-    return strict(args, Outcome(_first_piece(args, text)))
-
-
-def _split_part(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a piece of a text, empty if there is none; piece 0 fails."""
-    delimiter, number = literal(call, 1), literal(call, 2)
-    place = number.value if number is not None else None
-    text = delimiter.value if delimiter is not None else None
-    if place == 1 and isinstance(text, str) and text:
-        return strict(args, Outcome(_first_piece(args, text)))
-    return opened(call, args, null=False, fail=not isinstance(place, int) or place == 0)
-
-
-def _split(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-    """Return a list of at least one text."""
-    fail = _may_overflow(call)
-    limit = literal(call, 2)
-    least = 1 if limit is not None and isinstance(limit.value, int) else 0
-    found = Elements(NO, lambda: Spec(Texts(None, None)), np.array([least]))
-    return strict(args, Outcome(found, fail=np.array([fail])))
-
-
-def _may_overflow(call: Call) -> bool:
-    """Return whether matching may fail: the expression is unknown, or repeats a group."""
-    pattern = literal(call, 1)
-    text = pattern.value if pattern is not None else ""
-    if text is None:
-        return False
-    return not call.option("checked") or bool(REPEATED_GROUP.search(str(text)))
-
-
 def _matched(result: Callable[[Call, Sequence[Spec]], Spec]) -> Transfer:
     """Return the transfer of a function of matches, which fails only for other expressions."""
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-        if _may_overflow(call):
+        if may_overflow(call):
             return opened(call, args)
         return result(call, args)
 
@@ -279,27 +225,6 @@ ENTRIES: Final = (
         _THREE,
         pointwise(_exchanged(_translating), exact.translated),
         "the start that texts share, for single characters",
-    ),
-    Entry(
-        "substring_index",
-        "text, delimiter, count",
-        _THREE,
-        pointwise(_substring_index, exact.substring_index),
-        "bounded in front of the first delimiter",
-    ),
-    Entry(
-        "split_part",
-        "text, delimiter, number",
-        _THREE,
-        pointwise(_split_part, exact.split_part),
-        "bounded in front of the first delimiter",
-    ),
-    Entry(
-        "string_split",
-        "text, expression, limit",
-        _THREE,
-        pointwise(_split, exact.split_texts),
-        f"a list; {_CHECKED}",
     ),
     Entry(
         "reg_exp_extract",

@@ -22,6 +22,7 @@ from strata.expr.spec import (
     Flags,
     Numbers,
     Texts,
+    Values,
     both,
     either,
     everything,
@@ -39,16 +40,21 @@ _SIGNS: Final = {"T": " ", "Z": "_"}
 
 def numbers_by_shape(call: Call, shape: Shape) -> Outcome:
     """Return the numbers that texts cast to; elsewhere anything, or a failure."""
-    full, target = everything(call.type), spark_type(call.type)
+    found, failing = shaped_numbers(call.type, shape)
+    return Outcome(found, *settle(call, failing))
+
+
+def shaped_numbers(type_name: str, shape: Shape | None) -> tuple[Values, Flags]:
+    """Return the numbers that texts of a shape are read as, and where some may not be read."""
+    full, target = everything(type_name), spark_type(type_name)
     readable = target.family in ("float", "decimal") or target.name in _INTEGERS
-    if not isinstance(full, Numbers) or not readable:
-        return Outcome(full, *settle(call, YES))
+    if shape is None or not isinstance(full, Numbers) or not readable:
+        return full, YES
     known, read_as, outside = _numbers(shape, target)
     low = np.where(known, read_as.low, full.low)
     high = np.where(known, read_as.high, full.high)
     empty, nan = both(known, read_as.empty), both(negated(known), full.nan)
-    failing = either(negated(known), outside)
-    return Outcome(Numbers(low, high, empty, nan), *settle(call, failing))
+    return Numbers(low, high, empty, nan), either(negated(known), outside)
 
 
 def _numbers(shape: Shape, target: SparkType) -> tuple[Flags, Numbers, Flags]:

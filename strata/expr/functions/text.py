@@ -183,8 +183,17 @@ def _length(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 
 
 # A Java expression whose groups are not repeated needs no deep stack, so it cannot fail.
-REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
+_REPEATED_GROUP: Final = re.compile(r"\)[*+?{]")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 _/:@#%&=~,;<>!\"'-]|[^\x00-\x7f]")
+
+
+def may_overflow(call: Call) -> bool:
+    """Return whether matching may fail: the expression is unknown, or repeats a group."""
+    pattern = literal(call, 1)
+    text = pattern.value if pattern is not None else ""
+    if text is None:
+        return False
+    return not call.option("checked") or bool(_REPEATED_GROUP.search(str(text)))
 
 
 def _fixed_start(pattern: str) -> str:
@@ -209,7 +218,7 @@ def _rlike(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return opened(call, args)
     if call.args[0].type != "string":
         return opened(call, args)
-    fail = np.array([bool(REPEATED_GROUP.search(constant.value))])
+    fail = np.array([bool(_REPEATED_GROUP.search(constant.value))])
     prefix = _fixed_start(constant.value)
     if not prefix:
         return strict(args, Outcome(Bools(YES, YES), fail=fail))

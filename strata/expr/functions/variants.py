@@ -15,11 +15,13 @@ import numpy as np
 from strata.expr import bounds as exact
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict
+from strata.expr.functions.formats import moments_read
 from strata.expr.functions.json import parse_path
-from strata.expr.functions.shapes import decimals_around
+from strata.expr.functions.shapes import decimals_around, shaped_numbers
 from strata.expr.members import printed, whole_members
 from strata.expr.nodes import Call
 from strata.expr.records import Record
+from strata.expr.shapes import shape_of
 from strata.expr.sparktype import SparkType, spark_type
 from strata.expr.spec import (
     NO,
@@ -32,6 +34,8 @@ from strata.expr.spec import (
     Spec,
     Texts,
     Values,
+    as_texts,
+    both,
     either,
     everything,
     gate,
@@ -87,7 +91,7 @@ def _variant_get(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return opened(call, args, fail=call.type != "variant")
     if call.type == "variant":
         return _variant(args, spec, spec.null, NO)
-    values, failing = _read(spec.values, call.type)
+    values, failing = _read(call, spec.values)
     return strict(args, _mode(call, values, spec.null, failing))
 
 
@@ -97,7 +101,7 @@ def from_variant(call: Call, args: Sequence[Spec]) -> Spec:
     inside = values.inside if isinstance(values, Variant) else None
     if inside is None or not isinstance(inside.values, Json):
         return opened(call, args)
-    read, failing = _read(inside.values, call.type)
+    read, failing = _read(call, inside.values)
     return strict(args, _mode(call, read, inside.null, failing))
 
 
@@ -108,9 +112,9 @@ def _mode(call: Call, values: Values, null: Flags, failing: Flags) -> Outcome:
     return Outcome(values, either(null, failing), NO if tries else failing)
 
 
-def _read(values: Json, type_name: str) -> tuple[Values, Flags]:
-    """Return the values of a type that variants cast to, and where the cast may fail."""
-    kind, full = spark_type(type_name), everything(type_name)
+def _read(call: Call, values: Json) -> tuple[Values, Flags]:
+    """Return the values of the call's type that variants cast to, and where it may fail."""
+    kind, full = spark_type(call.type), everything(call.type)
     nested, strings = values.lists | values.maps, negated(values.strings.empty)
     if kind.name == "string":
         return printed(values), NO
@@ -118,15 +122,19 @@ def _read(values: Json, type_name: str) -> tuple[Values, Flags]:
         some = occupied(values.numbers) | strings
         read = Bools(values.true | some, values.false | some)
         return read, nested | strings
+    shape = shape_of(replace(values, quoted=False))
+    if kind.name in ("date", "timestamp", "timestamp_ntz") and shape is not None:
+        return moments_read(call, as_texts(replace(values, quoted=False)), shape)
     if not isinstance(full, Numbers) or not _is_number(kind):
         return full, YES
     numbers, failing = _from_numbers(values.numbers, kind)
     truths = _truths(values, kind, full)
-    both = hull(hull(numbers, truths), gate(full, strings))
-    if isinstance(both, Numbers):
-        both = replace(both, members=whole_members(values, kind))
+    written, unread = shaped_numbers(call.type, shape_of(values.strings))
+    found = hull(hull(numbers, truths), gate(written, strings))
+    if isinstance(found, Numbers):
+        found = replace(found, members=whole_members(values, kind))
     outside = occupied(truths) if kind.family == "decimal" else NO
-    return both, failing | nested | strings | outside
+    return found, failing | nested | both(strings, unread) | outside
 
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})

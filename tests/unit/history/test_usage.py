@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from strata.model.settings import StoreSettings, UsageSettings
 from strata.model.types import parse_type
 from strata.state.state import State
 from strata.store import keys
+from strata.store.interface import Blob
 from strata.store.open import Stores, open_stores
 from tests.support.failing_stores import Faults, FaultyBlob, Outcome
 from tests.support.stored import append, create
@@ -205,3 +207,70 @@ def test_usefulness_is_the_share_of_parts_skipped_by_reads(stores: Stores, clock
         "s.2": pytest.approx(usage.MENTION * 3 / 4),
     }
     assert usage.usefulness([], {}) == {}
+
+
+def blobs_of(stores: Stores) -> list[str]:
+    return sorted(
+        info.key.rpartition("/")[2] for info in stores.blob.list(keys.usage_prefix("shard"))
+    )
+
+
+class Counting:
+    """A store of blobs that counts what is read."""
+
+    def __init__(self, blob: Blob) -> None:
+        self.blob, self.reads = blob, 0
+
+    def get(self, key: str) -> bytes | None:
+        self.reads += 1
+        found: bytes | None = self.blob.get(key)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.blob, name)
+
+
+def test_a_job_reads_the_entries_of_a_day_together(stores: Stores, clock: Clock) -> None:
+    for n in range(40):
+        read(stores, greater(n))
+    before = usage.recent(stores, "shard", LOG)
+    counting = Counting(stores.blob)
+    seen = replace(stores, blob=counting)  # type: ignore[arg-type]
+    entries = len(blobs_of(stores))
+
+    assert usage.recent(seen, "shard", LOG, roll=True) == before
+    assert counting.reads == entries
+    counting.reads = 0
+    assert usage.recent(seen, "shard", LOG, roll=True) == before
+    assert counting.reads == 1
+
+    for n in range(100, 160):  # those that came since are read one by one, once
+        read(stores, greater(n))
+    more = usage.recent(stores, "shard", LOG)
+    assert len(more) > len(before)
+    assert usage.recent(seen, "shard", LOG, roll=True) == more
+    (name,) = (name for name in blobs_of(stores) if name.startswith("rolled"))
+    counting.reads = 0
+    assert usage.recent(seen, "shard", LOG) == more
+    assert counting.reads == 1
+
+    key = keys.usage_key("shard", usage._day(clock.now), name.removesuffix(".json"))
+    stores.blob.delete(key)
+    stores.blob.set(key, b"damaged")
+    assert usage.recent(stores, "shard", LOG) == more
+    clock.now += DAY
+    usage.fold(stores, "shard", LOG)
+    assert blobs_of(stores) == ["summary.json"]
+    assert {one.identity for one in usage.recent(stores, "shard", LOG)} == {
+        one.identity for one in more
+    }
+
+
+def test_those_who_only_look_write_nothing(stores: Stores) -> None:
+    for n in range(40):
+        read(stores, greater(n))
+    before = blobs_of(stores)
+    usage.recent(stores, "shard", LOG)
+    usage.by_day(stores, "shard", 2)
+
+    assert blobs_of(stores) == before

@@ -1,5 +1,6 @@
 """Shapes of texts are written, merged, filled in, left by trimming, and checked."""
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +30,14 @@ COLUMNS = {
     "word": "string",
     "inner": "record<code: string>",
     "tags": "list<string>",
+    "payload": "jsonb",
 }
-SHAPES = {"s.shape.2", "s.shape.3", "s.shape.5/code", "s.shape.6/[]"}
+SHAPES = {"s.shape.2", "s.shape.3", "s.shape.5/code", "s.shape.6/[]", "s.shape.7$.a.price"}
 
 
 def declared() -> ShardSpec:
     columns = [{"name": n, "type": t, "nullable": n != "id"} for n, t in COLUMNS.items()]
-    stats = {"budget_bytes": 1 << 16}
+    stats = {"budget_bytes": 1 << 16, "keep": ["payload.a.price", "payload.word"]}
     return parse_spec({"name": "shard", "columns": columns, "key": ["id"], "stats": stats})
 
 
@@ -48,6 +50,10 @@ def rows(part: int, spec: ShardSpec) -> pa.Table:
         "word": [str(n) if n % 4 else "none" for n in numbers],
         "inner": [{"code": f"{n:05}"} for n in numbers],
         "tags": [[str(n), str(n + 1)] for n in numbers],
+        "payload": [
+            json.dumps({"a": {"price": f"{n}.5" if n % 2 else n}, "word": "x" * (n % 3)})
+            for n in numbers
+        ],
     }
     schema = updates_schema(spec.relation())
     arrays = [pa.array(column, schema.field(i).type) for i, column in enumerate(values.values())]
@@ -84,9 +90,10 @@ def test_a_write_records_what_texts_are_written_like() -> None:
     assert [one["patterns"] for one in found["s.shape.3"]] == ["yyyy-MM-dd"] * PARTS
     assert [one["low"] for one in found["s.shape.5/code"]] == [0, 4, 8]
     assert [one["high"] for one in found["s.shape.6/[]"]] == [4, 8, 12]
+    assert [one["low"] for one in found["s.shape.7$.a.price"]] == [1.5, 5.5, 9.5]
 
 
-@pytest.mark.parametrize("columns", [(), ("price", "day", "inner", "tags")])
+@pytest.mark.parametrize("columns", [(), ("price", "day", "inner", "tags", "payload")])
 def test_a_backfill_makes_what_a_write_makes(columns: tuple[str, ...]) -> None:
     stores = world(shapes=False)
     assert shapes_of(stores) == {}
@@ -123,6 +130,9 @@ def test_trimming_leaves_them_alone() -> None:
         ("s.shape.3", {"patterns": "dd/MM/yyyy\nyyyy-MM-dd"}, "day"),
         ("s.shape.4", {"low": 0.0, "high": 99.0}, "word"),
         ("s.shape.5/code", {"low": 1.0, "high": 3.0, "whole": True}, "inner"),
+        ("s.shape.7$.a.price", {"low": 1.5, "high": 2.5}, "payload"),
+        ("s.shape.7$.a.price", {"low": 1.0, "high": 99.0, "whole": True}, "payload"),
+        ("s.shape.7$.word", {"low": 0.0, "high": 99.0}, "payload"),
     ],
 )
 def test_a_shape_that_texts_do_not_have_is_a_finding(name: str, claim: Any, said: str) -> None:

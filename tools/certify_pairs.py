@@ -3,8 +3,8 @@
     python -m tools.certify_pairs [--parts 200] [--seed 41]
 
 A function of two columns of a row is narrowed where a part records how they differ
-(`strata.decide.differences`). Spark evaluates expressions of such pairs on random rows, in each mode
-of `tools/certify.py`; most rows have values that differ by little. After one answer outside the
+(`strata.decide.differences`). Spark evaluates expressions of such pairs on random rows, most with
+values that differ by little, in each mode of `tools/certify.py`. After one answer outside the
 narrowed range nothing is written. Takes a minute.
 """
 

@@ -5,7 +5,8 @@ In this order, stopping as soon as the budget is met:
 1. drop JSON paths that hold values of several kinds: nearly every cast fails on some of them;
 2. shorten the bounds of strings and bytes, step by step, beyond the prefix that both share;
 3. drop columns, JSON paths and places inside nested columns: first the least useful, among these
-   the most expensive; children go before their parents.
+   the most expensive; children go before their parents. Dates and timestamps are of some use
+   before any filter is known, since most filters of a changelog name one.
 
 Pairs come last: of these only those stay that fit beside what the others would be without them. So
 a pair never costs another statistic.
@@ -17,8 +18,9 @@ than before. The parent of a dropped path is marked as not `complete`, so that t
 count as absent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +28,14 @@ import pyarrow.compute as pc
 
 from strata.kernels.arrays import Bools
 from strata.model.schema import Relation
+from strata.model.types import Kind
 from strata.stats.protected import protected_names
 from strata.stats.size import column_bits, encoded_size
 from strata.stats.trim_plan import PartPlan, StatsColumn, make_plan, sources_of
-from strata.stats.wire import PAIRS, SHAPES, is_summary, parse_name, place_of
+from strata.stats.wire import PAIRS, SHAPES, column_name, is_summary, parse_name, place_of
+
+TIMES: Final = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+TIME_WEIGHT: Final = 0.01  # of a time that no filter has named yet; any filter counts for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +190,8 @@ def _sources(
 ) -> list[StatsColumn]:
     stats = {name: array for name, array in columns.items() if is_summary(name)}
     kept = frozenset[str]() if relation is None else protected_names(list(stats), relation, keep)
-    return sources_of(stats, kept, _rank(usefulness or {}))
+    weights = (dict.fromkeys(_time_names(relation), TIME_WEIGHT)) | dict(usefulness or {})
+    return sources_of(stats, kept, lambda name: weights.get(name, 0.0))
 
 
 def _applied(source: StatsColumn, place: int, plans: Sequence[PartPlan]) -> pa.StructArray:
@@ -241,9 +248,10 @@ def _report(
     )
 
 
-def _rank(usefulness: Mapping[str, float]) -> Callable[[str], float]:
-    """Return the usefulness of a statistics column."""
-    return lambda name: usefulness.get(name, 0.0)
+def _time_names(relation: Relation | None) -> list[str]:
+    """Return the statistics columns of dates and timestamps."""
+    columns = () if relation is None else relation.columns
+    return [column_name(column.id) for column in columns if column.type.kind in TIMES]
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -119,7 +119,7 @@ def test_a_log_that_cannot_be_read_makes_nothing_fail(
 ) -> None:
     from strata.errors import Unavailable
 
-    def gone(*_: object) -> None:
+    def gone(*_: object, **__: object) -> None:
         raise Unavailable("the store is away", certain=True)
 
     world = world_of(tmp_path)

@@ -104,6 +104,23 @@ def test_the_most_expensive_go_before_the_cheap_and_the_sort_column_never() -> N
     assert known(trimmed, "s.1") == known(stats(), "s.1")
 
 
+def test_a_time_goes_after_what_no_filter_has_named_and_before_what_one_has() -> None:
+    """Of a wide relation little fits, and most filters are about time."""
+    kinds = ["int64", *["int64"] * 40, "timestamptz", "date"]
+    wide = Relation(
+        0, tuple(Column(i, f"c{i}", parse_type(k)) for i, k in enumerate(kinds, 1)), (1,), ()
+    )
+    arrays = [pa.array([1, 2], pa.int64()) for _ in kinds]
+    arrays[-2:] = arrays[-2].cast(pa.timestamp("us", "UTC")), pa.array([1, 2], pa.date32())
+    row = collect(pa.table(arrays, names=[str(i) for i in range(1, len(kinds) + 1)]), wide)
+
+    _, plain = trim(row, wide, 0, ())
+    _, used = trim(row, wide, 0, (), {"s.20": 0.05})
+
+    assert set(plain.dropped[-2:]) == set(used.dropped[-3:-1]) == {"s.42", "s.43"}
+    assert used.dropped[-1] == "s.20"
+
+
 def test_what_filters_used_goes_later() -> None:
     _, plain = trim(stats(), RELATION, 0, ())
     _, used = trim(stats(), RELATION, 0, (), {"s.5": 2.0})

@@ -55,6 +55,7 @@ from strata.ingest.values.special import (
     special_objects,
     special_text,
 )
+from strata.ingest.values.zones import same_zone, timestamptz_of
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.model.types import NESTED, ColumnType, Kind
 
@@ -81,8 +82,6 @@ INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
-# A zone follows a date and a time; the date's own "-31" is not a zone.
-ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -215,7 +214,7 @@ def _within_family(values: pa.Array, target: ColumnType, goal: pa.DataType) -> C
     if pa.types.is_decimal(values.type) and values.type.scale < 0:
         values = as_texts(values)
     if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(goal):
-        values = _same_zone(values, goal)
+        values = same_zone(values, goal)
     cast = all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
     return _checked(cast.values, target).also(cast.bad)
 
@@ -246,7 +245,7 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     if target.kind in INTEGERS or pa.types.is_floating(goal) or pa.types.is_decimal(goal):
         return _number(strings, target, goal)
     if target.kind is Kind.TIMESTAMPTZ:
-        cast = _converted(strings, goal, _timestamptz)
+        cast = _converted(strings, goal, timestamptz_of)
     else:
         cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
     return _checked(cast.values, target).also(cast.bad)
@@ -275,18 +274,6 @@ def _number(strings: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
 
 def _utf8(values: pa.Array) -> pa.Array:
     return values.cast(pa.string())
-
-
-def _timestamptz(texts: pa.Array) -> pa.Array:
-    goal = pa.timestamp("us", "UTC")
-    try:
-        return texts.cast(goal)  # all have a zone
-    except pa.ArrowInvalid:
-        zoned = pc.match_substring_regex(texts, ZONED)
-        nothing = pa.scalar(None, pa.string())
-        with_zone = pc.if_else(zoned, texts, nothing).cast(goal)
-        without = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us"))
-        return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
 
 
 def _checked(values: pa.Array, target: ColumnType) -> Cast:
@@ -428,12 +415,3 @@ def _family(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return "timestamp"
     return "date" if pa.types.is_date(kind) else str(kind)
-
-
-def _same_zone(values: pa.Array, goal: pa.TimestampType) -> pa.Array:
-    """Return timestamps with a zone exactly when the goal has one; no zone means UTC."""
-    if (values.type.tz is None) == (goal.tz is None):
-        return values
-    if values.type.tz is None:
-        return pc.assume_timezone(values, "UTC")
-    return values.cast(pa.timestamp(values.type.unit, "UTC")).cast(pa.timestamp(values.type.unit))

@@ -1,0 +1,43 @@
+"""Moments with a zone and without: texts are read, and columns get the zone of their type."""
+
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# A zone follows a date and a time; the date's own "-31" is not a zone.
+ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
+_LOOKED_AT: Final = 1024  # texts among which the first that is not null is sought
+
+
+def timestamptz_of(texts: pa.Array) -> pa.Array:
+    """Return texts as moments; an offset or Z is obeyed, and no offset means UTC.
+
+    Raises: pa.ArrowInvalid for a text that is no moment.
+    """
+    goal, bare = pa.timestamp("us", "UTC"), pa.timestamp("us")
+    # All have a zone, or none has. A cast that fails looks at each text, so the right one is first
+    first = pc.match_substring_regex(texts[:_LOOKED_AT].drop_null()[:1], ZONED)
+    with suppress(pa.ArrowInvalid):
+        if first.true_count:
+            return texts.cast(goal)
+        return _in_utc(texts.cast(bare))
+    zoned = pc.match_substring_regex(texts, ZONED)
+    nothing = pa.scalar(None, pa.string())
+    with_zone = pc.if_else(zoned, texts, nothing).cast(goal)
+    return pc.coalesce(with_zone, _in_utc(pc.if_else(zoned, nothing, texts).cast(bare)))
+
+
+def same_zone(values: pa.Array, goal: pa.TimestampType) -> pa.Array:
+    """Return timestamps with a zone exactly when the goal has one; no zone means UTC."""
+    if (values.type.tz is None) == (goal.tz is None):
+        return values
+    if values.type.tz is None:
+        return values.cast(pa.int64()).cast(pa.timestamp(values.type.unit, "UTC"))
+    return values.cast(pa.timestamp(values.type.unit, "UTC")).cast(pa.timestamp(values.type.unit))
+
+
+def _in_utc(moments: pa.Array) -> pa.Array:
+    """Return moments without a zone as moments of UTC, without copying them."""
+    return moments.view(pa.int64()).view(pa.timestamp("us", "UTC"))

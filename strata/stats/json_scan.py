@@ -94,7 +94,7 @@ class Scanner:
         for place in np.flatnonzero(nodes[:, node.LIKE]).tolist():
             if place not in self._shaped:
                 path = self._path(nodes, place) if self._first else ()
-                if any(chosen(path) for chosen in self._first):
+                if path and any(chosen(path) for chosen in self._first):
                     self._shaped.add(place)
                 else:
                     nodes[place, node.LIKE] = 0

@@ -15,6 +15,7 @@ from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
 from strata.jobs.validate.report import build_report
 from strata.state.state import Merge
+from strata.sums.check import SumsCheck
 from tests.attacks.hostile import HOSTILE, MARK, live
 
 WORDS = ("shard", "check", "sql", "part", "layout", "code_version", "stratum", "column", "bound")
@@ -52,7 +53,8 @@ def test_no_text_of_a_verdict_a_count_or_a_merge_is_live_in_any_page(tmp_path: P
     from strata.jobs.validate.expectations import OURS  # the library warns while it is imported
 
     one, merges = hostile_run(HOSTILE)
-    report = build_report(tmp_path, "run", [one], merges, max_failed_rows=99)
+    sums = {"s": SumsCheck(" ".join(HOSTILE), 1, 9, 3, None)}
+    report = build_report(tmp_path, "run", [one], merges, max_failed_rows=99, sums=sums)
     pages = {page: page.read_text("utf-8") for page in report.index.parent.rglob("*.html")}
     assert not {page.name: live(text) for page, text in pages.items() if live(text)}
     results = [file.read_text("utf-8") for file in (tmp_path / "gx").rglob("uncommitted/**/*.json")]

@@ -102,6 +102,7 @@ def test_the_needed_columns_are_enough() -> None:
         "s.8$.a.b",
         "s.set.1",
         "s.set.8$.a.b",
+        "s.shape.8$.a.b",
     }
 
 

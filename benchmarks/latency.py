@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.decide.plan import plan_count, plan_read
+from strata.format.columns import updates_schema
 from strata.format.layout import Description
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
@@ -126,8 +127,6 @@ def filled(batches: int, parts: int) -> tuple[Stores, FarBlob, State]:
 
 
 def _part(relation: Relation, rng: np.random.Generator, batch: int, part: int) -> pa.Table:
-    from strata.format.columns import updates_schema
-
     ids = np.sort(rng.integers(part * 10**6, (part + 1) * 10**6, ROWS))
     fields: list[Any] = [
         ids,

@@ -42,11 +42,11 @@ class PairTally:
 def narrower(pairs: Spec, plain: Spec, parts: int) -> Flags:
     """Return the parts where pairs say more than the ranges of both columns."""
     sides: list[tuple[Flags, Flags]] = [(pairs.fail, plain.fail), (pairs.null, plain.null)]
-    for one, other in ((pairs.values, plain.values),):
-        if isinstance(one, Bools) and isinstance(other, Bools):
-            sides += [(one.true, other.true), (one.false, other.false)]
-        if isinstance(one, Numbers) and isinstance(other, Numbers):
-            sides += [(one.low, other.low), (one.high, other.high), (one.empty, other.empty)]
+    one, other = pairs.values, plain.values
+    if isinstance(one, Bools) and isinstance(other, Bools):
+        sides += [(one.true, other.true), (one.false, other.false)]
+    if isinstance(one, Numbers) and isinstance(other, Numbers):
+        sides += [(one.low, other.low), (one.high, other.high), (one.empty, other.empty)]
     found = np.zeros(parts, np.bool_)
     for mine, theirs in sides:
         found |= np.broadcast_to(mine, parts) != np.broadcast_to(theirs, parts)

@@ -9,7 +9,6 @@ passed by in the same way.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -353,28 +352,26 @@ def descend(
 
 
 def narrowed_ahead(
-    steps: Iterable[BatchStep], columns: Collection[str] | None = (), *, open_all: bool = False
+    stores: Stores,
+    steps: Iterable[BatchStep],
+    columns: Collection[str] | None = (),
+    *,
+    open_all: bool = False,
 ) -> Iterator[tuple[BatchStep, Iterable[Piece | WholePages]]]:
-    """Yield each step with what `narrowed` yields of it.
+    """Yield each step, as `descend` does, with what `narrowed` yields of it.
 
     Of a remote store many batches are on their way at once, so that a plan waits for a few round
     trips and not for one a batch; manifests of many parts are opened when their turn comes.
     """
+    near = is_near(stores.settings)
 
     def narrowed(step: BatchStep) -> tuple[BatchStep, Iterable[Piece | WholePages]]:
         found = step.narrowed(columns, open_all=open_all)
-        ahead = step.batch.parts <= PIECE_PARTS and not is_near(step.stores.settings)
-        return step, list(found) if ahead else found
+        return step, found if near or step.batch.parts > PIECE_PARTS else list(found)
 
-    rest = iter(steps)
-    first = next(rest, None)
-    if first is None:
-        return
     jobs = (
-        (min(step.batch.parts, PIECE_PARTS) * PART_BYTES, partial(narrowed, step))
-        for step in chain((first,), rest)
+        (min(step.batch.parts, PIECE_PARTS) * PART_BYTES, partial(narrowed, step)) for step in steps
     )
-    near = is_near(first.stores.settings)
     yield from in_turn(jobs, 1 if near else BATCHES_AT_ONCE, BATCHES_AHEAD_BYTES)
 
 

@@ -147,8 +147,8 @@ def explain_filter(
     at = resolve_as_of(state, as_of)
     question = Question.about(state, filter)
     found = _Explaining(state, question, None if every_part else REASONS_MAX)
-    steps = iter(()) if at is None else descend(stores, state, question, at)
-    for step, pieces in narrowed_ahead(steps, SCHEMA.names, open_all=True):
+    steps = () if at is None else descend(stores, state, question, at)
+    for step, pieces in narrowed_ahead(stores, steps, SCHEMA.names, open_all=True):
         found.visit(step, pieces)
     kept = sum(part.reason.keep for part in found.parts)
     levels = (
@@ -179,8 +179,10 @@ class _Explaining:
 
     def visit(self, step: BatchStep, pieces: Iterable[Piece | WholePages]) -> None:
         """Explain the parts of a batch, all of whose pages are open."""
-        opened = (piece for piece in pieces if isinstance(piece, Piece))
-        found = [part for piece in opened for part in self._explained(piece)]
+        found: list[Explained] = []
+        for piece in pieces:
+            assert isinstance(piece, Piece)  # every page is opened
+            found += self._explained(piece)
         self.parts += found
         self.batches += 1
         self.kept_batches += bool(found) and not step.ruled_out

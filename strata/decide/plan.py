@@ -75,7 +75,7 @@ def plan_read(  # noqa: PLR0913 - options, by name
         return ReadPlan(state.name, MIN_TIME, applied)
     percent = _sample_percent(state, mode, applied)
     search = _Search(_question(state, filter, applied), f"{state.seqno}/{at}", percent, groups)
-    search.go(descend(stores, state, search.question, at))
+    search.go(stores, descend(stores, state, search.question, at))
     return search.plan(state, at, applied)
 
 
@@ -114,7 +114,7 @@ def plan_count(  # noqa: PLR0913 - options, by name
     if filter is not None and other is None:
         other = complement(filter)
     whole = Whole.about(state, other, at, by) if decides else None
-    search.go(descend(stores, state, search.question, at, whole))
+    search.go(stores, descend(stores, state, search.question, at, whole))
     return search.plan(state, at, applied), tally
 
 
@@ -168,11 +168,11 @@ class _Search:
             self.groups,
         )
 
-    def go(self, steps: Iterator[BatchStep]) -> None:
+    def go(self, stores: Stores, steps: Iterator[BatchStep]) -> None:
         """Choose the parts of batches that are fetched."""
         columns = ("size_bytes", "key") if self._percent else ("size_bytes",)
         wanted = (step for step in steps if self._opens(step))
-        for step, pieces in narrowed_ahead(wanted, columns, open_all=bool(self._percent)):
+        for step, pieces in narrowed_ahead(stores, wanted, columns, open_all=bool(self._percent)):
             self._take(step, pieces)
 
     def _opens(self, step: BatchStep) -> bool:

@@ -189,7 +189,7 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     found = _Found()
     steps = descend(stores, state, Question.about(state, filter))
     columns = ("key", "size_bytes", "stats_version")
-    for _, pieces in narrowed_ahead(steps, columns, open_all=True):
+    for _, pieces in narrowed_ahead(stores, steps, columns, open_all=True):
         for piece in pieces:
             assert isinstance(piece, Piece)  # every page is opened
             found.add(piece)

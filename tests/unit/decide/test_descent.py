@@ -79,7 +79,7 @@ def test_of_a_batch_the_parts_with_updates_up_to_a_time_are_looked_at(
 
     found = [
         [piece.details(piece.keep).num_rows for piece in pieces if isinstance(piece, Piece)]
-        for _, pieces in narrowed_ahead(steps, open_all=True)
+        for _, pieces in narrowed_ahead(stores, steps, open_all=True)
     ]
     assert [sum(rows) for rows in found] == parts
     assert [step.batch for step in steps] == readable_batches(state, at)

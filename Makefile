@@ -255,10 +255,12 @@ audit: .venv/.dev .venv-sbom/.ready ## Pins, vulnerabilities (AUDIT=--strict), d
 wheel: .venv/.dev ## Build the wheel that goes to a cluster's executors
 	.venv-uv/bin/uv build --wheel --build-constraints requirements/build.txt --out-dir dist .
 
-# The wheel of the engine takes compiled kernels along: strata/kernels/ready.py.
+# The wheel of the engine takes compiled kernels along (strata/kernels/ready.py), and what its code
+# means (strata/rollout/basis.py).
 .PHONY: dist
 dist: .venv/.dev .venv-dist/.ready ## Build what can be installed: engine and Airflow provider, wheels and sources, in dist
 	.venv/bin/python -m strata.kernels --ready
+	.venv/bin/python -m strata.rollout.basis
 	rm -f dist/strata_shards-* dist/airflow_provider_strata-*
 	for place in . plugins; do \
 	  .venv-uv/bin/uv build --quiet --sdist --build-constraints requirements/build.txt --out-dir dist $$place && \
@@ -274,6 +276,7 @@ release: .venv/.dev ## Check and build a release in dist/VERSION, the same twice
 .PHONY: smoke
 smoke: .venv/.dev ## Build the engine's wheel, install it alone into an empty environment, and use it
 	.venv/bin/python -m strata.kernels --ready
+	.venv/bin/python -m strata.rollout.basis
 	rm -f dist/strata_shards-*.whl
 	$(MAKE) --no-print-directory wheel
 	$(PYTEST) tests/packages/smoke.py

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 SUMS: Final = "SHA256SUMS"
-READY: Final = "strata/kernels/ready/"  # compiled for the release; no commit holds it
+# Made for the release; no commit holds them: compiled kernels, and what the deciding code means.
+READY: Final = ("strata/kernels/ready/", "strata/rollout/basis.txt")
 # Distribution, the folder of its project, and the packages that it brings.
 PACKAGES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("strata_shards", "", ("strata", "pyspark_strata")),
@@ -57,8 +58,9 @@ def looked_into(folder: Path, version: str, commit: Mapping[str, bytes]) -> Iter
             if about["Version"] != version:
                 yield f"{archive.name} says that its version is {about['Version']}"
             brought = {file: data for file, data in inside.items() if file.startswith(READY)}
-            if archive is wheel and "strata" in packages and not brought:
-                yield f"{archive.name} brings no compiled kernels"
+            for made in READY if archive is wheel and "strata" in packages else ():
+                if not any(file.startswith(made) for file in brought):
+                    yield f"{archive.name} lacks {made}"
             for file in sorted(wanted - inside.keys()):
                 yield f"{archive.name} lacks {file}"
             for file, data in sorted(inside.items() - brought.items()):

@@ -106,10 +106,11 @@ def build(root: Path, version: str, against: Path | None) -> int:
     at_s = int(_git(root, "log", "-1", "--format=%ct"))
     out = root / "dist" / version
     shutil.rmtree(out, ignore_errors=True)
-    for folder in (READY, SITE):
-        shutil.rmtree(root / folder, ignore_errors=True)
-    for file in released(version):
-        (root / "dist" / file).unlink(missing_ok=True)
+    for made in (*READY, SITE, *(f"dist/{file}" for file in released(version))):
+        if (root / made).is_dir():
+            shutil.rmtree(root / made)
+        else:
+            (root / made).unlink(missing_ok=True)
     # What depends on the time, on hashes or on the language of the machine no longer does.
     environment = {
         **os.environ,

@@ -75,3 +75,13 @@ def test_the_first_commands_work_and_wait_for_no_compiler(place: Place) -> None:
     assert read["rows"] == 400
     assert explained["parts_total"] >= 1
     assert explained["parts_kept"] == 0, "its statistics prove that nothing is above 1,000"
+
+
+def test_the_wheel_knows_what_its_code_means(place: Place) -> None:
+    """Or each reader of a shard that may skip would parse all files anew."""
+    said = (
+        "from strata.rollout import basis\n"
+        "seal, code = basis._BROUGHT.read_text().split()\n"
+        "print(seal == basis._seal(basis._ROOT), code == basis.code_of(basis._ROOT))\n"
+    )
+    assert place.run("python", "-c", said).stdout == "True True\n"

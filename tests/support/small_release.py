@@ -34,6 +34,7 @@ if target == "docs":
     put("build/site/index.html", "a"); put("build/site/b/index.html", "b")
 if target == "dist":
     put("strata/kernels/ready/made-of.txt", "compilers")
+    put("strata/rollout/basis.txt", "meaning")
     pathlib.Path("dist").mkdir(exist_ok=True)
     for name, place, packages in (
         ("strata_shards", "", ("strata", "pyspark_strata")),
@@ -76,7 +77,10 @@ class Small:
         self.put("CHANGELOG.md", CHANGELOG)
         self.put("Makefile", MAKEFILE.format(python=sys.executable))
         self.put("build.py", BUILD)
-        self.put(".gitignore", "build/\ndist/\nstrata/kernels/ready/\n__pycache__/\n")
+        self.put(
+            ".gitignore",
+            "build/\ndist/\nstrata/kernels/ready/\nstrata/rollout/basis.txt\n__pycache__/\n",
+        )
         self.git("init", "--quiet")
         self.commit()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.rollout.basis import ROOMS, code_of
+from strata.rollout.basis import ROOMS, code_of, kept_code
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +56,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def known() -> str:
+    return code_of(STRATA)
+
+
 def edited(root: Path, edit: tuple[str, str, str]) -> str:
     """Return the fingerprint with one edit, which is taken back."""
     name, old, new = edit
@@ -70,21 +75,70 @@ def edited(root: Path, edit: tuple[str, str, str]) -> str:
 
 
 @pytest.mark.parametrize("edit", MEANT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
-def test_what_changes_the_meaning_begins_anew(copy: Path, edit: tuple[str, str, str]) -> None:
-    assert edited(copy, edit) != code_of(STRATA)
+def test_what_changes_the_meaning_begins_anew(
+    copy: Path, known: str, edit: tuple[str, str, str]
+) -> None:
+    assert edited(copy, edit) != known
 
 
 @pytest.mark.parametrize("edit", LAYOUT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
 def test_what_changes_only_the_looks_keeps_the_evidence(
-    copy: Path, edit: tuple[str, str, str]
+    copy: Path, known: str, edit: tuple[str, str, str]
 ) -> None:
-    assert edited(copy, edit) == code_of(STRATA)
+    assert edited(copy, edit) == known
 
 
-def test_a_file_that_comes_or_goes_begins_anew(copy: Path) -> None:
+def test_a_file_that_comes_or_goes_begins_anew(copy: Path, known: str) -> None:
     new = copy / "decide" / "another.py"
     new.write_text("")
     try:
-        assert code_of(copy) != code_of(STRATA)
+        assert code_of(copy) != known
     finally:
         new.unlink()
+
+
+@pytest.fixture
+def cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_kept_fingerprint_is_used_for_the_same_bytes_alone(copy: Path, tmp_path: Path) -> None:
+    place = tmp_path / "kept.txt"
+    code = kept_code(copy, [place])
+    assert code == code_of(copy)
+    seal, kept = place.read_text().split()
+    assert kept == code
+    place.write_text(f"{seal} {'0' * 12}\n")
+    assert kept_code(copy, [tmp_path / "none.txt", place]) == "0" * 12
+    file = copy / "decide" / "draw.py"
+    text = file.read_bytes()
+    for edit in (b"\nSPARE = 1\n", b"\n# A word.\n"):
+        file.write_bytes(text + edit)
+        try:
+            assert kept_code(copy, [place]) == code_of(copy)
+        finally:
+            file.write_bytes(text)
+
+
+@pytest.mark.usefixtures("cached")
+@pytest.mark.parametrize("text", ["", "\xff", "0" * 64, f"{'0' * 64} {'0' * 12}\n"])
+def test_a_kept_fingerprint_that_is_none_is_replaced(copy: Path, tmp_path: Path, text: str) -> None:
+    place = tmp_path / "kept.txt"
+    place.write_text(text, "latin-1")
+    assert kept_code(copy, [place]) == code_of(copy) == place.read_text().split()[1]
+
+
+def test_without_caches_nothing_is_kept(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    assert kept_code(copy, [tmp_path / "kept.txt"]) == code_of(copy)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_folder_that_cannot_be_written_keeps_nothing(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert kept_code(copy, [tmp_path / "file" / "kept.txt"]) == code_of(copy)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

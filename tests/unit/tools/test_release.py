@@ -178,9 +178,17 @@ def no_kernels(small: Small) -> None:
     small.commit()
 
 
+def no_basis(small: Small) -> None:
+    small.edit("build.py", '    put("strata/rollout/basis.txt", "meaning")\n', "")
+    small.commit()
+
+
 def a_stray_file(small: Small) -> None:
     small.edit("build.py", "for name, place", "put('strata/own.pyc', '')\n    for name, place")
-    small.put(".gitignore", "build/\ndist/\nstrata/kernels/ready/\n__pycache__/\n*.pyc\n")
+    small.put(
+        ".gitignore",
+        "build/\ndist/\nstrata/kernels/ready/\nstrata/rollout/basis.txt\n__pycache__/\n*.pyc\n",
+    )
     small.commit()
 
 
@@ -220,7 +228,8 @@ def a_build_that_edits(small: Small) -> None:
         (lint_fails, "make types failed"),
         (data_left_out, "strata_shards-0.2.0-py3-none-any.whl lacks strata/data.json"),
         (another_wheel, "py3-none-any.whl has strata/data.json otherwise than the commit"),
-        (no_kernels, "strata_shards-0.2.0-py3-none-any.whl brings no compiled kernels"),
+        (no_kernels, "strata_shards-0.2.0-py3-none-any.whl lacks strata/kernels/ready/"),
+        (no_basis, "strata_shards-0.2.0-py3-none-any.whl lacks strata/rollout/basis.txt"),
         (a_stray_file, "strata_shards-0.2.0.tar.gz has strata/own.pyc otherwise than the commit"),
         (a_bill_of_another, "sbom.json is not of 0.2.0"),
         (no_wheel, "strata_shards-0.2.0-py3-none-any.whl is missing"),

@@ -24,14 +24,14 @@ from strata.ingest.plan import ingest_tasks, split_large
 from strata.ingest.quarantine import catch_up
 from strata.ingest.run import check_task, ingest_task
 from strata.ingest.steps import again_token, files_token, interval_token, no_file, plan_steps
-from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
+from strata.ingest.task import SENT_BYTES, IngestReport, IngestTask, Step, TaskResult, Work
 from strata.ingest.updates import check_spec
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import paths_used
-from strata.model.runner import Runner, serial
+from strata.model.runner import Runner, is_here, serial
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.state.source import check_source
@@ -41,6 +41,7 @@ from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
+HERE_BYTES: Final = 256 << 20  # changes of a batch that wait in the memory of this process
 TRIES: Final = 5  # for an ingest without interval that other writers overtake
 
 
@@ -141,6 +142,7 @@ def ingest_steps(  # noqa: PLR0913  the same
                 progress=progress,
                 verify=sampling(settings.ingest, state, now_ms, task.token),
                 worth=worth,
+                hand_over=(HERE_BYTES if is_here(runner) else SENT_BYTES) // len(some),
             )
             for some in groups
             for task in some

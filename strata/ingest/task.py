@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from strata.ingest.counts import Counts, total
 from strata.ingest.land.files import SourceFile
 from strata.ingest.ledger import Sorted, Taken
@@ -17,6 +19,8 @@ from strata.model.spec import ShardSpec
 from strata.parts.write import WrittenPart
 from strata.state.state import Commit
 from strata.stats.worth import NO_WORTH, StatsWorth
+
+SENT_BYTES: Final = 1 << 20  # changes of a batch that go from workers to the driver and back
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,14 @@ class IngestTask:
     suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased
     verify: Sampling | None = None  # how many rows are read twice; None: none
     worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
+    hand_over: int = 0  # bytes of changes that go on in memory instead of a blob, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Changes that were read and wait to be resolved against the shard."""
+    """Changes that were read and wait to be resolved against the shard, in a blob or in memory."""
 
-    key: str | None  # of their blob; None: there are none
+    key: str | None  # of their blob; None: there is none
     size_bytes: int
     lows: tuple[bytes, ...]  # the first key of each chunk of the blob
     offsets: tuple[int, ...]  # where each chunk begins, and the last one ends
@@ -56,6 +61,7 @@ class Staged:
     truncations: tuple[Truncation, ...]
     legs: tuple[Leg, ...] = ()
     moved: bool = False  # some row got another key, and not all its values were sent
+    rows: pa.Table | None = None  # all of them, in memory, sorted by key
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from strata.config.settings import load_settings
 from strata.errors import InvalidRequest
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
-from strata.ingest.task import IngestReport
+from strata.ingest.task import SENT_BYTES, IngestReport
 from strata.model.runner import threads
 from strata.model.settings import Settings
 from strata.store.open import open_stores
@@ -55,6 +56,7 @@ def write(  # noqa: PLR0913 - the questions of a write; all but the interval hav
     stores = open_stores(settings.store)
     wanted = Rows(lower, upper, token, envelope, time_column, diff_column, deleted_column)
     opened = open_batch(stores, settings, shard, wanted)
+    opened = replace(opened, task=replace(opened.task, hand_over=SENT_BYTES))
     if opened.report is not None:
         return opened.report
     stored = table_task(opened.task, batches, 0, settings.ingest.task_bytes, stores.blob)

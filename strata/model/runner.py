@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -79,21 +80,25 @@ def serial(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
         yield function(item)
 
 
-def threads(count: int) -> Runner:
-    """Return a runner that keeps at most `count` threads busy.
+@dataclass(frozen=True)
+class Threads:
+    """Keeps at most `count` threads busy.
 
     At most twice `count` results wait unread, which bounds the memory behind a slow consumer.
     """
 
-    def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
-        at_once = min(max(1, count), len(items))
-        shared = partial(on_cores, share(cores(), at_once), function)
-        with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
+    count: int
+
+    def __call__(self, function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
+        """Yield `function(item)` for each item; the first error ends the run."""
+        count = max(1, self.count)
+        shared = partial(on_cores, share(cores(), min(count, len(items))), function)
+        with ThreadPoolExecutor(max_workers=count) as pool:
             waiting: deque[Future[B]] = deque()
             try:
                 for item in items:
                     waiting.append(pool.submit(shared, item))
-                    if len(waiting) >= 2 * max(1, count):
+                    if len(waiting) >= 2 * count:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
@@ -101,4 +106,12 @@ def threads(count: int) -> Runner:
                 for future in waiting:  # after an error or an abandoned run, start nothing more
                     future.cancel()
 
-    return run
+
+def threads(count: int) -> Runner:
+    """Return a runner that keeps at most `count` threads busy."""
+    return Threads(count)
+
+
+def is_here(runner: Runner) -> bool:
+    """Return whether a runner stays in this process, so that items and results are not copied."""
+    return runner is serial or isinstance(runner, Threads)

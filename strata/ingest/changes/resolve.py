@@ -174,7 +174,7 @@ def _stream(
 ) -> _Stream:
     rows = pa.concat_tables([_as_changes(old, relation, changes.schema), changes])
     rows = rows.combine_chunks()
-    group = one_chunk(rows[KEY]).dictionary_encode().indices.to_numpy().astype(np.int64)
+    group = _groups(one_chunk(rows[KEY]), in_order=not old.num_rows)
     op = rows[OP].to_numpy()
     columns = {name: rows[name].to_numpy() for name in (T, AT, COMMIT, LSN)}
     row = np.arange(rows.num_rows)
@@ -193,8 +193,11 @@ def _stream(
         for name, values in added.items():
             more = np.repeat(np.array(values, np.int64), len(first))
             columns[name] = np.r_[columns[name], more]
-    # Rows that a snapshot replaces go before its first row, which has the same place.
-    order = np.lexsort((op != REMOVE, columns[AT], group))
+    if removals or old.num_rows:
+        # Rows that a snapshot replaces go before its first row, which has the same place.
+        order = np.lexsort((op != REMOVE, columns[AT], group))
+    else:
+        order = row
     found = _Stream(
         rows,
         row[order],
@@ -206,6 +209,15 @@ def _stream(
         columns[LSN][order],
     )
     return found if not course.starts else replace(found, time=_lifted(found, course))
+
+
+def _groups(keys: pa.BinaryArray, *, in_order: bool) -> Ints:
+    """Return the number of each key; equal ones have the same. `in_order`: the keys are sorted."""
+    if not in_order:
+        found: Ints = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+        return found
+    others = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
+    return np.r_[0, np.cumsum(others, dtype=np.int64)][: len(keys)]
 
 
 def _lifted(stream: _Stream, course: Course) -> Ints:

@@ -1,9 +1,11 @@
 """Changes that wait to be resolved: one blob per group of files, sorted by key, cut into chunks.
 
-A slice of the keys is read without the rest of the blob: `Staged` carries the first key and the
+Few changes, and those of a task in the same process, wait in memory (`IngestTask.hand_over`). A
+slice of the keys is read without the rest of the blob: `Staged` carries the first key and the
 first byte of each chunk, and the chunks of a slice are adjacent.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -11,7 +13,6 @@ from operator import ne
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.errors import Corrupt
 from strata.ingest.readers.change import KEY, Truncation
@@ -35,13 +36,19 @@ def stage(
     truncations: tuple[Truncation, ...],
     legs: tuple[Leg, ...],
 ) -> Staged | None:
-    """Put changes aside, sorted by key; None: there are none."""
+    """Put changes aside, or hand them over, sorted by key; None: there are none.
+
+    `changes`: sorted by key, in one chunk.
+    """
     rows = changes.num_rows
     if not rows:
         return Staged(None, 0, (), (), (), truncations, legs) if truncations or legs else None
+    starts = range(0, rows, max(CHUNK_ROWS, -(-rows // CHUNKS)))
+    lows = tuple(changes[KEY].take(pa.array(list(starts))).to_pylist())
+    if changes.nbytes <= task.hand_over:
+        return Staged(None, changes.nbytes, lows, (), (), truncations, legs, rows=changes)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    starts = range(0, rows, max(CHUNK_ROWS, -(-rows // CHUNKS)))
     offsets = [0]
     for start in starts:
         with pa.ipc.new_stream(sink, changes.schema, options=options) as writer:
@@ -50,7 +57,6 @@ def stage(
     data: bytes = sink.getvalue().to_pybytes()
     key = keys.staged_key(task.spec.name, keys.content_hash(data), task.generation)
     retry(partial(store.set, key, data))
-    lows = tuple(changes[KEY].take(pa.array(list(starts))).to_pylist())
     digests = tuple(keys.content_hash(data[begin:end]) for begin, end in pairwise(offsets))
     return Staged(key, changes.nbytes, lows, tuple(offsets), digests, truncations, legs)
 
@@ -79,6 +85,8 @@ def slices_of(staged: Sequence[Staged], task_bytes: int) -> list[Slice]:
 
 def staged_rows(store: Blob, shard: str, staged: Staged, piece: Slice) -> pa.Table | None:
     """Return the changes of one blob in a slice, sorted by key; None: there are none."""
+    if staged.rows is not None:
+        return _inside(staged.rows, piece)
     if staged.key is None or not (chosen := _chunks(staged.lows, piece)):
         return None
     begin, end = staged.offsets[chosen.start], staged.offsets[chosen.stop]
@@ -110,8 +118,12 @@ def _chunks(lows: Sequence[bytes], piece: Slice) -> range:
 
 
 def _inside(rows: pa.Table, piece: Slice) -> pa.Table:
-    first = pc.sum(pc.less(rows[KEY], pa.scalar(piece.low))).as_py() if piece.low else 0
-    if piece.high is None:
-        return rows.slice(first)
-    end = pc.sum(pc.less(rows[KEY], pa.scalar(piece.high))).as_py()
+    keys = rows[KEY]
+    first = _place(keys, piece.low) if piece.low else 0
+    end = len(keys) if piece.high is None else _place(keys, piece.high)
     return rows.slice(first, max(end - first, 0))
+
+
+def _place(keys: pa.ChunkedArray, key: bytes) -> int:
+    """Return how many of the sorted keys are below a key."""
+    return bisect_left(range(len(keys)), key, key=lambda row: keys[row].as_py())

@@ -51,13 +51,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     files=st.lists(st.lists(st.integers(-20, 20), max_size=30), min_size=1, max_size=4),
     chunk=st.integers(1, 7),
     task_bytes=st.sampled_from([1, 100, 500, 1 << 30]),
+    hand_over=st.sampled_from([0, 300, 1 << 30]),
 )
 def test_slices_hold_each_staged_change_once(
-    world: World, files: list[list[int]], chunk: int, task_bytes: int
+    world: World, files: list[list[int]], chunk: int, task_bytes: int, hand_over: int
 ) -> None:
     relation, store = world.state.relation, MemoryBlob()
     step = Step(0, 1, "t", ())
-    task = whole_task(world.settings, world.state, step)
+    task = replace(whole_task(world.settings, world.state, step), hand_over=hand_over)
     tables = [combined([changes_of(relation, ids, n)], relation) for n, ids in enumerate(files)]
     staged: list[Staged] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -66,6 +67,8 @@ def test_slices_hold_each_staged_change_once(
         for table in tables:
             one = stage(store, task, table, (), ())
             staged += [] if one is None else [one]
+    for one in staged:
+        assert (one.key is None) == (one.size_bytes <= hand_over)
     slices = slices_of(staged, task_bytes)
 
     found = []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
+from strata.ingest import engine
 from strata.ingest.changes.lookup import rows_of_keys
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
@@ -396,10 +397,25 @@ def history(
         yield time, found, deepcopy(table)
 
 
+@pytest.mark.parametrize("in_memory", [0, 1 << 20])
+def test_changes_wait_in_memory_or_in_a_blob(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr(engine, "HERE_BYTES", in_memory)
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [event("c", 1, ("a", None)), event("c", 2, ("b", None))])
+    run(world, 1, 1)
+    put(world, 2, [event("u", 1, ("c", None), DAY), event("d", 2, t=DAY)])
+    run(world, 2, 2)
+    staged = [info.key for info in world.stores.blob.list("") if "staged" in info.key]
+    assert len(staged) == (0 if in_memory else 2)
+    assert table_at(world, 2 * DAY - 1) == {1: ("c", None)}
+
+
 @settings(max_examples=tries(12, 250), deadline=None, suppress_health_check=list(HealthCheck))
-@given(CHANGES, st.sampled_from([1 << 20, 60]))
+@given(CHANGES, st.sampled_from([1 << 20, 60]), st.sampled_from([0, 1 << 20]))
 def test_the_shard_is_the_table_at_any_time(
-    tmp_path_factory: Any, changes: list[tuple[str, int, int]], task_bytes: int
+    tmp_path_factory: Any, changes: list[tuple[str, int, int]], task_bytes: int, in_memory: int
 ) -> None:
     world = world_of(tmp_path_factory.mktemp("law"), "debezium")
     days: dict[int, list[Any]] = {}
@@ -414,7 +430,9 @@ def test_the_shard_is_the_table_at_any_time(
         for start in range(0, len(events), 3):  # files of three events
             put(world, day, events[start : start + 3], name=f"{next(names):04}")
     small = Settings(store=world.settings.store, ingest=IngestSettings(task_bytes))
-    run(world, 1, max([1, *days]), settings=small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "HERE_BYTES", in_memory)
+        run(world, 1, max([1, *days]), settings=small)
 
     for time, table in tables.items():
         if time < world.state.upper:

@@ -258,9 +258,10 @@ def _newest(rows: pa.Table) -> pa.Table:
     """Return the last row of each name, sorted by name."""
     if not rows.num_rows:
         return rows
-    numbered = rows.append_column("at", pa.array(np.arange(rows.num_rows)))
-    last = numbered.group_by("name").aggregate([("at", "max")])["at_max"]
-    return rows.take(last).sort_by("name")
+    order = pc.sort_indices(rows["name"])  # equal names stay in their order
+    names = rows["name"].take(order).combine_chunks()
+    last = pc.not_equal(names[:-1], names[1:]).to_numpy(zero_copy_only=False)
+    return rows.take(order.filter(pa.array(np.r_[last, True])))
 
 
 def _encode(rows: pa.Table) -> bytes:

@@ -41,6 +41,13 @@ class Presence:
 
 def union_columns(table: pa.Table) -> dict[str, pa.Array]:
     """Return one row for each `s.*` column of `table` that every row knows."""
+    if table.num_rows == 1 and not any(column.null_count for column in table.itercolumns()):
+        return {name: _combined(table, name) for name in table.column_names if parse_name(name)}
+    return _enclosing(table)
+
+
+def _enclosing(table: pa.Table) -> dict[str, pa.Array]:
+    """Return the union of any number of rows, column by column."""
     result: dict[str, pa.Array] = {}
     rows = _numbers(table[ROWS])
     trees: dict[int, dict[Path, str]] = {}

@@ -14,6 +14,7 @@ from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.protected import protected_names, sort_statistics
 from strata.stats.trim import trim_table
+from strata.stats.union import _enclosing, union_columns
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
 from tests.support.facts import (
     DOCUMENT,
@@ -138,6 +139,23 @@ def test_the_union_of_pieces_is_the_statistics_of_the_whole(
     assert set(united.schema.names) == set(whole.schema.names)
     for name in whole.schema.names[1:]:
         assert known(united, name) == known(whole, name)
+
+
+@each_type
+@few
+@given(st.data())
+def test_a_part_is_its_own_union(relation: Relation, data: st.DataObject) -> None:
+    """The short way for a single row finds what the long way does."""
+    rows = data.draw(poison(relation))
+    budget = data.draw(st.integers(0, 200))
+    row, _ = trim(collect(rows, relation), relation, budget, ())
+    one = concat([row], [rows.num_rows])
+
+    short, long = union_columns(one), _enclosing(one)
+
+    assert short.keys() == long.keys()
+    for name, found in short.items():
+        assert found.equals(long[name]), name
 
 
 @each_type

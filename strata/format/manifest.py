@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
-from strata.format.pack import pack, unpack
+from strata.format.pack import encode_table, open_table, unpack
 
 MANIFEST_VERSION: Final = 1
 VERSION_KEY: Final = b"strata.manifest_version"
@@ -133,14 +133,9 @@ def encode_manifest(table: pa.Table, *, packed: bool = True) -> bytes:
     `packed`: a small one is packed as a whole, so that its schema takes little. Otherwise a reader
     decompresses only the columns that it needs.
     """
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     metadata = {VERSION_KEY: str(MANIFEST_VERSION)}
     table = table.replace_schema_metadata(metadata).combine_chunks()
-    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-        writer.write_table(table, max_chunksize=PIECE_PARTS)
-    data = bytes(sink.getvalue().to_pybytes())
-    return pack(data) if packed and len(data) <= PACKED_MAX else data
+    return encode_table(table, PACKED_MAX if packed else 0, PIECE_PARTS)
 
 
 def head_of(data: bytes) -> tuple[str, int]:
@@ -150,7 +145,7 @@ def head_of(data: bytes) -> tuple[str, int]:
     Raises: Corrupt for bytes that are not a manifest.
     """
     with damage():
-        reader = pa.ipc.open_file(pa.BufferReader(unpack(data)))
+        reader = open_table(unpack(data))
         version = (reader.schema.metadata or {}).get(VERSION_KEY, b"")
         return version.decode(errors="replace"), reader.num_record_batches
 
@@ -168,14 +163,13 @@ def decode_manifest(
     """
     with damage():
         data = unpack(data)
-        reader = pa.ipc.open_file(pa.BufferReader(data))
+        reader = open_table(data)
         _check_schema(reader.schema)
         if columns is not None:
             wanted = _included(reader.schema.names, columns)
             if not wanted:
                 raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
-            options = pa.ipc.IpcReadOptions(included_fields=wanted)
-            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
+            reader = open_table(data, wanted)
         if piece is None:
             table = reader.read_all()
         else:

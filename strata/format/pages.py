@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from strata.errors import Corrupt
 from strata.format.manifest import STATS_PREFIX, VERSION_KEY, damage
-from strata.format.pack import pack, unpack
+from strata.format.pack import encode_table, open_table, unpack
 
 INDEX_VERSION: Final = 2
 LEVEL_KEY: Final = b"strata.manifest_level"
@@ -62,14 +62,9 @@ class Index:
 
 def encode_index(index: Index) -> bytes:
     """Return an index as the bytes of its blob; equal indexes give equal bytes."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     metadata = {VERSION_KEY: str(INDEX_VERSION), LEVEL_KEY: str(index.level)}
     table = index.table.replace_schema_metadata(metadata).combine_chunks()
-    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return pack(data) if len(data) <= PACKED_MAX else data
+    return encode_table(table, PACKED_MAX)
 
 
 def decode_index(data: bytes, columns: Collection[str] | None = None) -> Index:
@@ -81,10 +76,9 @@ def decode_index(data: bytes, columns: Collection[str] | None = None) -> Index:
     """
     with damage("an index of a manifest"):
         data = unpack(data)
-        schema = pa.ipc.open_file(pa.BufferReader(data)).schema
+        schema = open_table(data).schema
         level = _check_schema(schema)
-        options = pa.ipc.IpcReadOptions(included_fields=_included(schema.names, columns))
-        table = pa.ipc.open_file(pa.BufferReader(data), options=options).read_all()
+        table = open_table(data, _included(schema.names, columns)).read_all()
         table.validate(full=True)
         for field in INDEX_SCHEMA:
             if not field.nullable and table[field.name].null_count:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from strata.errors import Corrupt
 from strata.format import pack as module
-from strata.format.pack import pack, unpack
+from strata.format.pack import MAGIC, encode_table, open_table, pack, unpack
 
 
 def test_what_is_packed_is_unpacked() -> None:
@@ -45,3 +46,19 @@ def test_damage_and_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Corrupt, match="too many"):
         unpack(pack(bytes(1_001)))
     assert unpack(pack(bytes(1_000))) == bytes(1_000)
+
+
+def test_columns_of_a_packed_table_are_plain_and_of_a_larger_one_compressed() -> None:
+    table = pa.table({"a": ["x" * 1000] * 100, "b": list(range(100))})
+    small, large = encode_table(table, 1 << 20), encode_table(table, 0)
+    assert small.startswith(MAGIC)
+    assert not large.startswith(MAGIC)
+    assert len(unpack(small)) > table.nbytes > 10 * len(large)
+    for data in (small, large):
+        assert open_table(unpack(data)).read_all() == table
+        assert open_table(unpack(data), [1]).read_all() == table.select(["b"])
+
+
+def test_what_earlier_versions_compressed_twice_is_read() -> None:
+    table = pa.table({"a": ["x" * 1000] * 100})
+    assert open_table(unpack(pack(encode_table(table, 0)))).read_all() == table

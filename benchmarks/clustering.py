@@ -71,7 +71,7 @@ def _append(
         layout="structured",
         description=Description(number, number + 1, MIN_TIME),
         part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes,
+        row_group_bytes=spec.group_bytes,
         stats_spec=spec.stats,
     )
     batch = write_batch(blob, spec.name, parts, number, number + 1, MIN_TIME)

@@ -109,7 +109,7 @@ def filled(batches: int, parts: int) -> tuple[Stores, FarBlob, State]:
                 layout="both",
                 description=Description(number * 10, number * 10 + 10, MIN_TIME),
                 part_bytes=1 << 30,
-                row_group_bytes=state.spec.row_group_bytes,
+                row_group_bytes=state.spec.group_bytes,
                 stats_spec=state.spec.stats,
             )
         ]

@@ -152,7 +152,7 @@ def append(work: Work, name: str, turn: int) -> None:
             layout=state.spec.write_format,
             description=Description(lower, upper, MIN_TIME),
             part_bytes=state.spec.part_bytes,
-            row_group_bytes=state.spec.row_group_bytes,
+            row_group_bytes=state.spec.group_bytes,
             stats_spec=state.spec.stats,
         )
         batch = write_batch(work.stores.blob, name, parts, lower, upper, MIN_TIME, generation)

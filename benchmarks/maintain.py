@@ -123,7 +123,7 @@ def shard(chunks: list[pa.Table], layout: str, spec=SPEC) -> tuple[Stores, int]:
         layout=layout,
         description=Description(0, 100, MIN_TIME),
         part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes,
+        row_group_bytes=spec.group_bytes,
         stats_spec=spec.stats,
     )
     if layout != "structured":

@@ -196,7 +196,7 @@ def build(folder: Path, rows: int, runs: int, mixed: bool = False) -> Bench:
             layout="structured",
             description=Description(0, LAST, MIN_TIME),
             part_bytes=state.spec.part_bytes,
-            row_group_bytes=state.spec.row_group_bytes,
+            row_group_bytes=state.spec.group_bytes,
             stats_spec=state.spec.stats,
             run=run,
         )

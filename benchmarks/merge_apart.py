@@ -80,7 +80,7 @@ def build(folder: Path, rows: int, runs: int, apart: float) -> Bench:
             layout="structured",
             description=Description(0, LAST, MIN_TIME),
             part_bytes=PART_BYTES,
-            row_group_bytes=state.spec.row_group_bytes,
+            row_group_bytes=state.spec.group_bytes,
             stats_spec=state.spec.stats,
             run=run,
         )

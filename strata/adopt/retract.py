@@ -47,7 +47,7 @@ def retract_all(
             layout=task.layout,
             description=Description(task.lower, task.upper, MIN_TIME),
             part_bytes=task.spec.part_bytes,
-            row_group_bytes=task.spec.row_group_bytes,
+            row_group_bytes=task.spec.group_bytes,
             stats_spec=task.spec.stats,
             run=partition * NUMBERS * RUNS,
         )

@@ -242,7 +242,7 @@ def merge_slice(task: MergeTask) -> TaskOutput:
         return TaskOutput(tuple(before))
     keep_freed(task.memory_bytes)
     source = PartSource(
-        blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
+        blob, spec.name, task.relations, spec.read_format, row_group_bytes=spec.group_bytes
     )
     tally = DigestTally()
     rows = merged_rows(source, task, tally)
@@ -332,7 +332,7 @@ def _largest_row(runs: PartRuns) -> int:
 
 def _row_group_bytes(task: MergeTask) -> int:
     """Return the size of written row groups: as declared, or smaller if memory is short."""
-    return max(1, min(task.spec.row_group_bytes, int(task.memory_bytes * ROW_GROUP)))
+    return max(1, min(task.spec.group_bytes, int(task.memory_bytes * ROW_GROUP)))
 
 
 def _huge(task: MergeTask) -> bool:

@@ -63,7 +63,7 @@ class RowsTask:
             self.shard,
             relations or self.relations,
             self.spec.read_format,
-            row_group_bytes=self.spec.row_group_bytes,
+            row_group_bytes=self.spec.group_bytes,
         )
 
 
@@ -197,7 +197,7 @@ def rewrite_part(task: RowsTask) -> Rewritten:
         layout=ref.layout,
         description=read_footer(data).description,
         part_bytes=max(spec.part_bytes, 2 * ref.size_bytes),
-        row_group_bytes=spec.row_group_bytes,
+        row_group_bytes=spec.group_bytes,
         stats_spec=spec.stats,
         run=ref.run,
     )

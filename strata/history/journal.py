@@ -80,7 +80,7 @@ def _append(
             layout="structured",
             description=Description(lower, at + 1, MIN_TIME),
             part_bytes=state.spec.part_bytes,
-            row_group_bytes=state.spec.row_group_bytes,
+            row_group_bytes=state.spec.group_bytes,
             stats_spec=state.spec.stats,
         )
     )

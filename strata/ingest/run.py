@@ -171,7 +171,7 @@ def write_run(
         layout=task.layout,
         description=Description(task.lower, task.upper, MIN_TIME),
         part_bytes=task.spec.part_bytes,
-        row_group_bytes=task.spec.row_group_bytes,
+        row_group_bytes=task.spec.group_bytes,
         stats_spec=task.spec.stats,
         run=task.number * RUNS + number,
         worth=task.worth,

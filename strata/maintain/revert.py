@@ -187,7 +187,7 @@ class _Work:
             layout=spec.write_format,
             description=Description(at, at + 1, MIN_TIME),
             part_bytes=spec.part_bytes,
-            row_group_bytes=spec.row_group_bytes,
+            row_group_bytes=spec.group_bytes,
             stats_spec=spec.stats,
         )
         if not parts:

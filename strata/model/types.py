@@ -117,6 +117,13 @@ class ColumnType:
         assert self.element is not None
         return self.element
 
+    @property
+    def leaves(self) -> int:
+        """Return how many columns Parquet makes of it, about."""
+        if self.kind is Kind.RECORD:
+            return sum(field.type.leaves for field in self.fields)
+        return 1 if self.element is None else self.element.leaves + (self.kind is Kind.MAP)
+
     def __str__(self) -> str:
         """Return the text that `parse_type` reads back."""
         match self.kind:

@@ -61,7 +61,7 @@ def source_of(blob: Blob, state: State) -> PartSource:
     """Return what reading the parts of a shard needs, for its current state."""
     spec = state.spec
     return PartSource(
-        blob, state.name, state.relations, spec.read_format, row_group_bytes=spec.row_group_bytes
+        blob, state.name, state.relations, spec.read_format, row_group_bytes=spec.group_bytes
     )
 
 

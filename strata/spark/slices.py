@@ -104,7 +104,7 @@ def slice_readers(
             if (found := plan.groups.get(ref.key)) is not None
         }
         mine = replace(shown, groups=groups)
-        limit = state.spec.row_group_bytes
+        limit = state.spec.group_bytes
         readers.append(SliceReader(mine, state.name, runs, within, plan.as_of, limit))
     return tuple(readers)
 

@@ -258,7 +258,7 @@ class _Work:
             layout=spec.write_format,
             description=Description(lower, upper, MIN_TIME),
             part_bytes=spec.part_bytes,
-            row_group_bytes=spec.row_group_bytes,
+            row_group_bytes=spec.group_bytes,
             stats_spec=spec.stats,
         )
         batch = write_batch(blob, state.name, parts, lower, upper, MIN_TIME)

@@ -209,7 +209,7 @@ class Writer:
             layout=state.spec.write_format,
             description=Description(lower, upper, MIN_TIME),
             part_bytes=state.spec.part_bytes,
-            row_group_bytes=state.spec.row_group_bytes,
+            row_group_bytes=state.spec.group_bytes,
             stats_spec=state.spec.stats,
         )
         batch = write_batch(self.stores.blob, NAME, parts, lower, upper, MIN_TIME)

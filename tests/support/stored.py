@@ -83,7 +83,7 @@ def append(  # noqa: PLR0917 -- tests give them in this order
             layout=layout or spec.write_format,
             description=Description(lower, upper, MIN_TIME),
             part_bytes=spec.part_bytes,
-            row_group_bytes=spec.row_group_bytes,
+            row_group_bytes=spec.group_bytes,
             stats_spec=spec.stats,
             run=number,
         )

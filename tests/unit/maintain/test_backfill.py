@@ -83,7 +83,7 @@ def put(
         layout=layout,
         description=Description(lower, upper, MIN_TIME),
         part_bytes=spec.part_bytes,
-        row_group_bytes=spec.row_group_bytes,
+        row_group_bytes=spec.group_bytes,
         stats_spec=spec.stats,
     )
     if forget:

@@ -51,10 +51,43 @@ def column_bits(column: pa.Array | pa.ChunkedArray) -> Bits:
     """Return the size of one statistics column. Units: bits, one int64 a row."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if len(column) == 1:
+        return np.array([_bits_of_one(column)])
     bits = np.ones(len(column), np.int64)
     for child in column.flatten():  # null wherever the struct is
         bits += _value_bits(child)
     return bits
+
+
+def _bits_of_one(column: pa.StructArray) -> int:
+    """Return the size of a column of one row; every part that is written has many of these."""
+    bits = 1
+    for child in column.flatten():
+        if child.null_count:
+            continue
+        kind = child.type
+        if pa.types.is_boolean(kind):
+            bits += 1
+        elif pa.types.is_floating(kind):
+            bits += kind.bit_width if child[0].as_py() != 0 else 0
+        elif pa.types.is_integer(kind):
+            bits += _integer_size(child[0].as_py(), signed=pa.types.is_signed_integer(kind))
+        elif pa.types.is_temporal(kind):
+            bits += _integer_size(child[0].value, signed=True)
+        elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+            size = child[0].as_buffer().size
+            bits += 8 * size + LENGTH_BITS if size else 0
+        else:
+            bits += int(_value_bits(child)[0])
+    return bits
+
+
+def _integer_size(number: int, *, signed: bool) -> int:
+    """Return the bits of the significant bytes of a number, one of them for its sign."""
+    if number == 0:
+        return 0
+    magnitude = ~number if number < 0 else number
+    return 8 * max(1, -(-(magnitude.bit_length() + signed) // 8))
 
 
 def _value_bits(values: pa.Array) -> Bits:

@@ -13,6 +13,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.protected import protected_names, sort_statistics
+from strata.stats.size import column_bits
 from strata.stats.trim import trim_table
 from strata.stats.union import _enclosing, union_columns
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
@@ -156,6 +157,20 @@ def test_a_part_is_its_own_union(relation: Relation, data: st.DataObject) -> Non
     assert short.keys() == long.keys()
     for name, found in short.items():
         assert found.equals(long[name]), name
+
+
+@each_type
+@few
+@given(st.data())
+def test_the_size_of_one_row_is_that_of_the_first_of_two(
+    relation: Relation, data: st.DataObject
+) -> None:
+    """One row is measured value by value, several are measured as arrays."""
+    row = collect(data.draw(poison(relation)), relation)
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        if name.startswith("s."):
+            twice = pa.concat_arrays([column, column])
+            assert column_bits(column)[0] == column_bits(twice)[0], name
 
 
 @each_type

@@ -108,7 +108,10 @@ def _in_order(changes: pa.Table) -> bool:
 
 
 def _filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    if table.schema.equals(schema, check_metadata=True):
+        return table
+    there = set(table.column_names)
     for field in schema:
-        if field.name not in table.column_names:
+        if field.name not in there:
             table = table.append_column(field, pa.array(np.zeros(table.num_rows, bool)))
     return table.select(schema.names).cast(schema)

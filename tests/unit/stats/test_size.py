@@ -4,6 +4,7 @@ import random
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
@@ -108,3 +109,20 @@ def test_signed_numbers_cost_as_much_as_their_complement() -> None:
 
 def test_an_empty_row_costs_nothing() -> None:
     assert encoded_size(concat([None], [7]).to_batches()[0]) == 0
+
+
+EDGES = [
+    0,
+    1,
+    -1,
+    *(s * (1 << n) + d for n in (7, 8, 15, 31, 32, 62) for s in (1, -1) for d in (-1, 0)),
+]
+INTEGERS = [pa.int64(), pa.duration("us"), pa.timestamp("us"), pa.timestamp("us", "UTC")]
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+def test_one_number_has_the_size_that_it_has_among_many(kind: pa.DataType) -> None:
+    column = pa.StructArray.from_arrays([pa.array(EDGES).cast(kind)], ["low"])
+    assert [int(column_bits(column[n : n + 1])[0]) for n in range(len(column))] == list(
+        column_bits(column)
+    )

@@ -105,7 +105,8 @@ class Observed:
     def finish(self) -> PartFacts:
         """Examine the remaining rows and return all facts; there must have been a row."""
         self._look()
-        self._encode_ends()
+        if self._keys or not self._encode_few_bytes():
+            self._encode_ends()
         began = time.thread_time()
         stats = self._union()
         members = tuple(self._members.finish(stats))
@@ -168,6 +169,18 @@ class Observed:
             ends = pa.concat_tables(self._ends)
             self._keys += encode_keys(ends, self._relation, MOST_KEY_BYTES).to_pylist()
             self._ends, self._ends_bytes = [], 0
+
+    def _encode_few_bytes(self) -> bool:
+        """Encode the ends as far as the facts need them; return whether that tells them apart.
+
+        Wide rows have many columns behind those that do.
+        """
+        ends = pa.concat_tables(self._ends)
+        keys = encode_keys(ends, self._relation, KEY_BYTES + 1).to_pylist()
+        firsts = pairwise(keys[::2])
+        enough = all(shared_bytes(a, b) + APART_BYTES <= KEY_BYTES for a, b in firsts)
+        self._keys = keys if enough else []
+        return enough
 
     def _union(self) -> pa.RecordBatch | None:
         found = self._stats

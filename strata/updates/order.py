@@ -17,7 +17,7 @@ that begin with it (a high bound).
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from strata.kernels.arrays import Bools, Ints
 from strata.model.schema import Relation
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
+SMALL_ENDS_BYTES: Final = 256 * 1024  # first and last rows that are copied whole
 Signs: TypeAlias = npt.NDArray[np.int8]
 
 
@@ -225,17 +226,25 @@ def _first_bytes(array: pa.Array, limit_bytes: int) -> pa.Array:
     Each byte of a text takes at least one byte of the key. Only the beginning of a huge text is
     copied.
     """
-    if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
-        return array
-    return pc.binary_slice(array.cast(pa.binary()), 0, limit_bytes)
+    array = _as_bytes(array)
+    return pc.binary_slice(array, 0, limit_bytes) if pa.types.is_binary(array.type) else array
+
+
+def _as_bytes(array: pa.Array) -> pa.Array:
+    return array.cast(pa.binary()) if pa.types.is_string(array.type) else array
 
 
 def first_and_last(rows: pa.Table, relation: Relation, limit_bytes: int) -> pa.Table:
-    """Return copies of the first and the last row for `encode_keys`, with texts cut."""
+    """Return copies of the first and the last row for `encode_keys`, with huge texts cut."""
+    names = [child(i) for i in relation.sort_ids]
+    ends = [rows.slice(at, 1).select(names) for at in (0, rows.num_rows - 1)]
+    if sum(end.nbytes for end in ends) <= SMALL_ENDS_BYTES:  # as one, for rows may be wide
+        both = pa.concat_tables(ends).combine_chunks()
+        return pa.table([_as_bytes(one_chunk(decoded(c))) for c in both.columns], names)
     arrays = {}
-    for name in (child(i) for i in relation.sort_ids):
-        ends = [decoded(rows.column(name).slice(at, 1)) for at in (0, rows.num_rows - 1)]
-        arrays[name] = pa.concat_arrays([_first_bytes(one_chunk(x), limit_bytes) for x in ends])
+    for name in names:
+        found = [_first_bytes(one_chunk(decoded(end.column(name))), limit_bytes) for end in ends]
+        arrays[name] = pa.concat_arrays(found)
     return pa.table(arrays)
 
 

@@ -74,8 +74,10 @@ def test_split_points_are_so_long_that_they_differ(rows: list[tuple[int, int, in
     observed = Observed(relation, 1, stats=False)
     for group in groups:
         observed.add(group, 1)
-    splits = observed.finish().splits
+    known = observed.finish()
+    splits = known.splits
 
+    assert known.key_high == high_key(keys_of(groups, relation)[-1], KEY_BYTES)
     assert [split.key for split in splits] == beginnings(keys)
     for (a, b), (key, following) in zip(pairwise(splits), pairwise(keys), strict=True):
         assert KEY_BYTES <= len(b.key) <= MOST_KEY_BYTES or b.key == following

@@ -11,6 +11,7 @@ from typing import Final
 # named, not imported, because users of kernels are in higher layers.
 WARM: Final = (
     "strata.format.rowcodec.warm:warm",
+    "strata.format.values.json_text:warm",
     "strata.stats.bloom:warm",
     "strata.stats.flat:warm",
     "strata.stats.json_scan:warm",

@@ -16,13 +16,15 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.values.physical import valid_mask
+from strata.format.values.physical import offsets, pack_mask, valid_mask
 from strata.kernels.arrays import Bools
 
 MAX_DEPTH: Final = (
     200  # levels of nesting; deeper texts are refused because readers could not parse them
 )
 
+FEW_TEXTS: Final = 256  # fewer are parsed one by one: the compiler takes longer to load
+_WORDS: Final = np.frombuffer(b"truefalsenull", np.uint8)
 # Numbers that orjson might change: 16 digits or more, an exponent, minus zero.
 EXOTIC: Final = r"[0-9.]{16}|[0-9][eE]|(^|[^0-9A-Za-z])-0"  # the -0 of a date is not a number
 
@@ -33,8 +35,48 @@ def canonical_json(texts: pa.Array) -> tuple[pa.Array, Bools]:
     Shape: string array in; string array of the same length out, null where null or invalid came
     in; the mask is true where the text is not null and not JSON (NaN and Infinity, lone
     surrogates and nesting deeper than MAX_DEPTH count as not JSON).
-    Cost: one parse per row, outside Arrow.
+    Cost: a kernel for usual texts, where there are many; one parse for each of the others.
     """
+    if len(texts) < FEW_TEXTS:
+        return _one_by_one(texts)
+    found, done = _usual(texts)
+    if done.all():
+        return found, np.zeros(len(texts), np.bool_)
+    rest, bad = _one_by_one(texts.filter(pa.array(~done)))
+    if done.any():
+        rest = pc.replace_with_mask(found, pa.array(~done), rest)
+    wrong = np.zeros(len(texts), np.bool_)
+    wrong[~done] = bad
+    return rest, wrong
+
+
+def _usual(texts: pa.Array) -> tuple[pa.Array, Bools]:
+    """Return the canonical form of usual texts, and where there is one or a null.
+
+    Shape: an empty text where there is none.
+    """
+    from strata.kernels import json_canonical as kernels  # loads the compiler
+
+    borders, valid = offsets(texts), valid_mask(texts)
+    source = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    if borders[0] < 0 or borders[-1] > len(source) or (borders[1:] < borders[:-1]).any():
+        raise ValueError("the texts' offsets are invalid")
+    out = np.empty(borders[-1] - borders[0], np.uint8)
+    ends, done = np.empty(len(borders), np.int64), np.empty(len(texts), np.bool_)
+    skip = np.zeros(len(texts), np.bool_) if valid is None else ~valid
+    room = np.empty(int(np.diff(borders).max(initial=0)), np.uint8)
+    scratch = np.empty((6, kernels.MEMBERS), np.int64)
+    kernels.canonical(source, borders, skip, out, ends, done, _WORDS, scratch, room)
+    buffers = [pack_mask(~skip), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers), done | skip
+
+
+def warm() -> None:
+    """Call the kernel once, so that it is compiled."""
+    canonical_json(pa.array(['{"b":1.5,"a":"x"}'] * FEW_TEXTS))
+
+
+def _one_by_one(texts: pa.Array) -> tuple[pa.Array, Bools]:
     exotic = pc.match_substring_regex(texts, EXOTIC).to_pylist()
     out: list[bytes | None] = []
     for text, slow in zip(texts.cast(pa.binary()).to_pylist(), exotic, strict=True):

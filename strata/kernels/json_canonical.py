@@ -1,8 +1,8 @@
 """JSON texts in their one spelling: usual ones, as they stand, without parsing them into objects.
 
 A text is copied to the output value by value, without white space, and the members of each object
-are put in order where it ends. Whatever is unusual (an escape by number, a long number, an
-exponent, a byte that is no JSON) ends the attempt: the text is left to the caller's exact way. The
+are put in order where it ends. Anything unusual (an escape by number, a long number, an exponent,
+a byte that is no JSON) ends the attempt: the text is left to the caller's exact way. The
 twin is `canonical_text`.
 """
 

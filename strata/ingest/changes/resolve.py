@@ -217,7 +217,8 @@ def _groups(keys: pa.BinaryArray, *, in_order: bool) -> Ints:
         found: Ints = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
         return found
     others = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
-    return np.r_[0, np.cumsum(others, dtype=np.int64)][: len(keys)]
+    counted: Ints = np.r_[0, np.cumsum(others, dtype=np.int64)][: len(keys)]
+    return counted
 
 
 def _lifted(stream: _Stream, course: Course) -> Ints:

@@ -40,10 +40,10 @@ class _Merging:
             args = tuple(arg for arg, _ in found)
             one = Call(expr.function, args, expr.type, expr.options) if changed else expr
             self._known[key] = one, any(inside for _, inside in found)
-        one, inside = self._known[key]
+        whole, inside = self._known[key]
         if inside:
-            self._seen[id(one)] += 1
-        return one, inside
+            self._seen[id(whole)] += 1
+        return whole, inside
 
     @staticmethod
     def _key(expr: Expr) -> object:

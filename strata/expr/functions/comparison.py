@@ -186,8 +186,9 @@ Test = Callable[[Spec, Spec], Flags]
 def _equal(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     if not _comparable(call):
         return strict(args, Outcome(Bools(YES, YES)))
-    same = may_be_equal(*args)
-    return strict(args, Outcome(Bools(same, may_differ(*args, same))))
+    left, right = args
+    same = may_be_equal(left, right)
+    return strict(args, Outcome(Bools(same, may_differ(left, right, same))))
 
 
 def _comparison(true: Test, false: Test) -> Callable[[Call, Sequence[Spec], Context], Spec]:

@@ -114,8 +114,8 @@ def substring(call: Call, args: tuple[Any, ...]) -> pa.Array:
     if count <= 0:
         return _none(texts)
     enough = pc.greater_equal(pc.binary_length(texts).cast(pa.int64()), -start)
-    stop = start + count if start + count < 0 else None
-    return pc.if_else(enough, pc.utf8_slice_codeunits(texts, start, stop), None)
+    end = start + count if start + count < 0 else None
+    return pc.if_else(enough, pc.utf8_slice_codeunits(texts, start, end), None)
 
 
 def _none(texts: pa.StringArray) -> pa.Array:

@@ -275,7 +275,7 @@ def _placed(
 
 def _taken(made: pa.Array, chosen: Places) -> pa.Array:
     """Return the results of parts; nothing is copied where each part has its own."""
-    if len(made) == len(chosen) and np.array_equal(chosen, np.arange(len(made))):
+    if np.array_equal(chosen, np.arange(len(made))):
         return made
     return made.take(pa.array(chosen))
 

@@ -156,9 +156,15 @@ def head_of(data: bytes) -> tuple[str, int]:
 
 
 def decode_manifest(
-    data: bytes, columns: Collection[str] | None = None, piece: int | None = None
+    data: bytes,
+    columns: Collection[str] | None = None,
+    piece: int | None = None,
+    *,
+    threads: bool = True,
 ) -> pa.Table:
     """Return a manifest, or some of its columns; the others are not decompressed.
+
+    `threads`: decompress columns side by side; pages that are decoded so themselves need it not.
 
     `piece`: the number of the piece to return, see `head_of`; None: all rows. A name that ends with
     `*` matches every column with that prefix. Statistics columns that the manifest lacks are left
@@ -174,7 +180,7 @@ def decode_manifest(
             wanted = _included(reader.schema.names, columns)
             if not wanted:
                 raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
-            options = pa.ipc.IpcReadOptions(included_fields=wanted)
+            options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=threads)
             reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
         if piece is None:
             table = reader.read_all()

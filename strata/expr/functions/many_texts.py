@@ -113,9 +113,8 @@ def substring(call: Call, args: tuple[Any, ...]) -> pa.Array:
         return pc.utf8_slice_codeunits(texts, min(start, stop), stop) if count > 0 else _none(texts)
     if count <= 0:
         return _none(texts)
-    enough = pc.greater_equal(pc.binary_length(texts).cast(pa.int64()), -start)
     end = start + count if start + count < 0 else None
-    return pc.if_else(enough, pc.utf8_slice_codeunits(texts, start, end), None)
+    return pc.utf8_slice_codeunits(texts, start, end)
 
 
 def _none(texts: pa.StringArray) -> pa.Array:

@@ -22,8 +22,10 @@ def texts(low: list[bytes | None], high: list[bytes | None], null: Any = NO) -> 
     return Spec(Texts(pa.array(low, pa.binary()), pa.array(high, pa.binary())), null)
 
 
-def single(some: list[bytes | None], null: Any = NO) -> Spec:
-    return texts(some, some, null)
+def single(some: list[bytes | None], null: Any = NO, *, alike: bool = False) -> Spec:
+    """Return one text for each part; `alike`: both bounds are one array."""
+    bound = pa.array(some, pa.binary())
+    return Spec(Texts(bound, bound), null) if alike else texts(some, some, null)
 
 
 def part(spec: Spec, number: int) -> Spec:
@@ -84,6 +86,39 @@ def test_the_rule_is_not_asked_where_everything_is_evaluated() -> None:
     assert ends(found, 2) == [(b"AB", b"AB"), (b"C", b"C")]
     assert found.null.tolist() == [False, True]
     assert not found.fail.any()
+
+
+@pytest.mark.parametrize("function", ["upper", "length", "init_cap"])
+def test_one_array_of_bounds_is_as_two(function: str) -> None:
+    """An open bound is no text, also where it is the same on both sides."""
+    some = [b"ab", None, "é".encode(), b"", b"Ab c"]
+    call = Call(function, (X,), "integer" if function == "length" else "string")
+    transfer = REGISTRY[function].transfer
+    one, two = (transfer(call, [single(some, alike=a)], NOW) for a in (True, False))
+
+    if isinstance(one.values, Numbers):
+        assert isinstance(two.values, Numbers)
+        assert one.values.low.tolist() == two.values.low.tolist() == [2, 0, 1, 0, 4]
+        assert one.values.high.tolist() == two.values.high.tolist() == [2, 2**31 - 1, 1, 0, 4]
+    else:
+        assert ends(one, 5) == ends(two, 5)
+        assert ends(one, 5)[0][0] in (b"AB", b"Ab")
+        assert ends(one, 5)[1] == (None, None)
+
+
+def test_whole_numbers_are_single_where_both_bounds_are_equal() -> None:
+    """Numbers held as fractions are not; nor is what may be no number."""
+    call = Call("substring", (X, Column(3, "n", "integer"), Literal(1, "integer")), "string")
+    low, high = np.array([1, 1, 2, 3]), np.array([1, 2, 2, 3])
+    none = np.array([False, False, False, True])
+    transfer, text = REGISTRY["substring"].transfer, single([b"abc"] * 4)
+
+    found = transfer(call, [text, Spec(Numbers(low, high, none)), exactly(1, "integer")], NOW)
+    assert ends(found, 4) == [(b"a", b"a"), (None, None), (b"b", b"b"), (None, None)]
+
+    for odd in (Numbers(low * 1.0, high * 1.0), Numbers(low, high, NO, YES)):
+        found = transfer(call, [text, Spec(odd), exactly(1, "integer")], NOW)
+        assert ends(found, 4) == [(None, None)] * 4
 
 
 @pytest.mark.parametrize("function", ["concat", "contains", "string_replace"])

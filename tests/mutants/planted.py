@@ -1,4 +1,4 @@
-"""Faults put into the sources by hand, nearly all survived by every fast test once; what notices them.
+"""Faults put into the sources by hand, nearly all survived by every fast test; what notices them.
 
 No edit that is drawn makes them: they are what a person got wrong, or might. Each is a text of a
 module that stands there once, and what takes its place. `tests/unit/tools/test_mutants.py` plants

@@ -27,7 +27,7 @@ from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.nodes import Call, Expr
-from strata.expr.repeats import merged
+from strata.expr.repeats import with_repeats
 from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.kernels.arrays import Ints
 from strata.model.schema import Relation
@@ -72,7 +72,7 @@ def decide(
     part is kept for a possible error.
     """
     specs = PartSpecs(stats, relation, quarantine, hopeful=hopeful)
-    expr, repeated = merged(filter.expr)
+    expr, repeated = with_repeats(filter.expr)
     context = Context(filter.now_low, filter.now_high)
     interpreter = PairInterpreter(context, quarantine, repeated=repeated)
     conjuncts = split_conjuncts(expr, quarantine)

@@ -5,7 +5,7 @@ from collections import Counter
 from strata.expr.nodes import Call, Column, Expr, Literal
 
 
-def merged(expr: Expr) -> tuple[Expr, frozenset[int]]:
+def with_repeats(expr: Expr) -> tuple[Expr, frozenset[int]]:
     """Return an expression whose equal calls are one object, and the ids of those that repeat.
 
     Ids stay valid as long as the returned expression lives. Columns repeat too, and calls without
@@ -20,7 +20,7 @@ class _Merging:
         self._seen: Counter[int] = Counter()
 
     def run(self, expr: Expr) -> tuple[Expr, frozenset[int]]:
-        """Return the merged expression, and the calls of columns that occur more than once."""
+        """Return the expression, and the calls of columns that occur more than once."""
         whole, _ = self._merge(expr)
         return whole, frozenset(number for number, times in self._seen.items() if times > 1)
 

@@ -74,7 +74,7 @@ def _texts_differ(a: Texts, b: Texts, meet: Flags) -> Flags:
         return some
     rows = few_of(meet)
     same = reduce(both, [_equal_at(*pair, rows) for pair in ends])
-    return both(negated(same if rows is None else spread(same, rows, meet.size)), some)
+    return both(negated(same if rows is None else scattered(same, rows, meet.size)), some)
 
 
 def _equal_at(a: TextBound, b: TextBound, rows: Rows | None) -> Flags:
@@ -94,7 +94,7 @@ def some_of(bound: TextBound, rows: Rows | None) -> TextBound:
     return bound.take(pa.array(rows))
 
 
-def spread(flags: Flags, rows: Rows, parts: int) -> Flags:
+def scattered(flags: Flags, rows: Rows, parts: int) -> Flags:
     """Return the flags of some parts among all, unset elsewhere."""
     every = np.zeros(parts, np.bool_)
     every[rows] = flags

@@ -281,7 +281,7 @@ def _taken(made: pa.Array, chosen: Places) -> pa.Array:
 
 
 def _ends(made: pa.Array | list[Any], dtype: Any) -> list[Any]:
-    """Return the bounds of numbers, of which most are single."""
+    """Return the bounds of numbers; most are single."""
     if isinstance(made, pa.Array):
         return [np.asarray(pc.fill_null(made, 0)).astype(dtype)] * 2
     ends = [(r, r) if not isinstance(r, tuple) else r for r in made]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict, texts
 from strata.expr.functions import exact_texts as exact
 from strata.expr.functions import many_texts as many
-from strata.expr.functions.comparison import few_of, may_be_equal, may_differ, some_of, spread
+from strata.expr.functions.comparison import few_of, may_be_equal, may_differ, scattered, some_of
 from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.spec import (
@@ -61,7 +61,7 @@ def may_start(values: Texts, prefix: bytes) -> Bools:
     inside = text_compare("less_equal", start, low, unknown=not prefix)
     if behind is not None:
         inside = both(inside, text_compare("less", high, behind, unknown=False))
-    inside = inside if rows is None else spread(inside, rows, true.size)
+    inside = inside if rows is None else scattered(inside, rows, true.size)
     return Bools(both(true, some), both(negated(inside), some))
 
 

@@ -10,7 +10,7 @@ from strata.expr.entry import Context, Entry
 from strata.expr.interpret import Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.registry import REGISTRY
-from strata.expr.repeats import merged
+from strata.expr.repeats import with_repeats
 from strata.expr.spec import Numbers, Spec
 
 X = Column(1, "x", "integer")
@@ -45,7 +45,7 @@ def test_equal_calls_become_one_object_and_others_stay_apart() -> None:
         call("less_than", plus(1, "long"), Literal(6, "long")),
         call("less_than", plus(0.0, "double"), plus(-0.0, "double")),
     )
-    found, repeated = merged(expr)
+    found, repeated = with_repeats(expr)
 
     assert found == expr
     assert isinstance(found, Call)
@@ -59,7 +59,7 @@ def test_constants_are_not_counted() -> None:
     one = call("add", Literal(1, "integer"), Literal(2, "integer"), kind="integer")
     same = call("add", Literal(1, "integer"), Literal(2, "integer"), kind="integer")
 
-    assert merged(call("less_than", one, same))[1] == frozenset()
+    assert with_repeats(call("less_than", one, same))[1] == frozenset()
 
 
 def test_a_repeated_call_is_evaluated_once_in_each_environment(
@@ -74,7 +74,7 @@ def test_a_repeated_call_is_evaluated_once_in_each_environment(
 
     changed = Entry("add", entry.arguments, entry.arity, counted, entry.note)
     monkeypatch.setattr(interpret, "REGISTRY", {**REGISTRY, "add": changed})
-    expr, repeated = merged(
+    expr, repeated = with_repeats(
         call("or", *(call("less_than", plus(1), Literal(n, "integer")) for n in range(5)))
     )
     interpreter = Interpreter(Context(0, 0), repeated=repeated)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.decide.decision import Decision, decide
 from strata.decide.reasons import explain
@@ -36,6 +37,14 @@ RELATION = Relation(
     ),
     (1,),
     (1,),
+)
+
+# With a column whose parts hold more than one text each
+RANGED = Relation(
+    0,
+    (*RELATION.columns, Declared(7, "code", parse_type("string"))),
+    RELATION.key,
+    RELATION.order,
 )
 
 
@@ -70,6 +79,14 @@ def statistics_of(parts: int, seed: int = 7) -> pa.Table:
             "s.6/{v}": _struct(**inside, low=size, high=size + 50),
         }
     )
+
+
+def ranged(stats: pa.Table) -> pa.Table:
+    """Return the statistics with the column of `RANGED`."""
+    customer = stats["s.4"].combine_chunks().field("low")
+    behind = pc.binary_join_element_wise(customer, "9", "")
+    zeros = np.zeros(stats.num_rows, np.int64)
+    return stats.append_column("s.7", _struct(nulls=zeros, low=customer, high=behind))
 
 
 def _struct(**fields: object) -> pa.Array:
@@ -122,6 +139,9 @@ def filters() -> dict[str, Expr]:
         "upper case": _call(
             "equal_to", "boolean", _call("upper", "string", customer), Literal("C01", "string")
         ),
+        "text equality, ranges": _call(
+            "equal_to", "boolean", Column(7, "code", "string"), Literal("c0001234", "string")
+        ),
         **_nested(),
     }
 
@@ -166,14 +186,14 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'filter':26} {'parts':>9} {'kept':>8} {'best ms':>9} {'median ms':>9}")
     for parts in options.parts:
-        stats = statistics_of(parts)
+        stats = ranged(statistics_of(parts))
         for name, expr in filters().items():
             filter = Filter(expr, name, NOW_US, NOW_US)
-            decision, times = _timed(lambda f=filter, s=stats: decide(f, s, RELATION), options.runs)
+            decision, times = _timed(lambda f=filter, s=stats: decide(f, s, RANGED), options.runs)
             kept = int(decision.keep.sum())
             best, median = min(times) * 1e3, statistics.median(times) * 1e3
             print(f"{name:26} {parts:>9} {kept:>8} {best:>9.2f} {median:>9.2f}")
-    print(explain(Filter(filters()["three leaves"], "", NOW_US, NOW_US), stats, RELATION, [0])[0])
+    print(explain(Filter(filters()["three leaves"], "", NOW_US, NOW_US), stats, RANGED, [0])[0])
 
 
 def _timed(run: Callable[[], Decision], runs: int) -> tuple[Decision, list[float]]:

@@ -34,12 +34,12 @@ def judged(
     question: Question,
     manifest: pa.Table,
     stats: pa.Table | None = None,
-    more: Callable[[Sequence[str]], pa.Table] | None = None,
+    more: Callable[[Sequence[str], Bools], pa.Table] | None = None,
 ) -> Verdicts:
     """Return the verdict on some parts, bloom filters included.
 
-    Shape: as of `Question.of_parts`. `more` reads columns of the same parts that `manifest` was
-    read without: where filters are stored, which takes more bytes than bounds.
+    Shape: as of `Question.of_parts`. `more` reads columns of some of the parts, which `manifest`
+    was read without: where filters are stored, which takes more bytes than bounds.
     Cost: a request for each filter that might rule out a part which everything else keeps.
     """
     verdict = question.of_parts(manifest, stats)
@@ -48,7 +48,8 @@ def judged(
     if not asked or not doubtful.any():
         return verdict
     if more is not None and not bloom_names(verdict.stats):
-        verdict = replace(verdict, stats=_with_columns(verdict.stats, more(asked)))
+        others = more(asked, doubtful)
+        verdict = replace(verdict, stats=_with_columns(verdict.stats, others, doubtful))
     names = [name for name in bloom_names(verdict.stats) if name in asked]
     if not names:
         return verdict
@@ -63,9 +64,11 @@ def judged(
     return found.verdict()
 
 
-def _with_columns(stats: pa.Table, others: pa.Table) -> pa.Table:
+def _with_columns(stats: pa.Table, others: pa.Table, doubtful: Bools) -> pa.Table:
+    """Return statistics with columns of doubtful parts, null for the other parts."""
+    places = pa.array(np.cumsum(doubtful) - 1, mask=~doubtful)
     for name in bloom_names(others):
-        stats = stats.append_column(others.schema.field(name), others[name])
+        stats = stats.append_column(others.schema.field(name), others[name].take(places))
     return stats
 
 

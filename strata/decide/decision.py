@@ -27,6 +27,7 @@ from strata.expr.entry import Context, bools
 from strata.expr.filter import Filter
 from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.nodes import Call, Expr
+from strata.expr.repeats import with_repeats
 from strata.expr.spec import NO, YES, Flags, both, either, negated
 from strata.kernels.arrays import Ints
 from strata.model.schema import Relation
@@ -35,7 +36,7 @@ from strata.stats.wire import ROWS, bloom_name, set_name, shape_name
 Proof = npt.NDArray[np.int32]
 
 # The bounds of this many parts fit the caches; smaller chunks cost more in Python
-CHUNK_PARTS: Final = 65_536
+CHUNK_PARTS: Final = 131_072
 NO_PROOF: Final = -1
 _WORTH_NARROWING: Final = 0.5  # gathering survivors costs about as much as evaluating the rest
 
@@ -71,8 +72,10 @@ def decide(
     part is kept for a possible error.
     """
     specs = PartSpecs(stats, relation, quarantine, hopeful=hopeful)
-    interpreter = PairInterpreter(Context(filter.now_low, filter.now_high), quarantine)
-    conjuncts = split_conjuncts(filter.expr, quarantine)
+    expr, repeated = with_repeats(filter.expr)
+    context = Context(filter.now_low, filter.now_high)
+    interpreter = PairInterpreter(context, quarantine, repeated=repeated)
+    conjuncts = split_conjuncts(expr, quarantine)
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
     proof = np.full(stats.num_rows, NO_PROOF, np.int32)
@@ -80,7 +83,7 @@ def decide(
         rows = slice(start, min(start + CHUNK_PARTS, stats.num_rows))
         _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail, proof))
     judge = _Judge(conjuncts, fallible_later, interpreter)
-    _decide_cases(judge, filter.expr, specs, (true, fail, proof))
+    _decide_cases(judge, expr, specs, (true, fail, proof))
     return Decision(true | fail, true, fail, proof)
 
 

@@ -68,11 +68,9 @@ class Piece:
     def details(self, some: Bools) -> pa.Table:
         """Return everything but the statistics for some of the parts.
 
-        Cost: decodes these columns of the piece.
+        Cost: decodes these columns of the pages that hold them.
         """
-        whole = self.stored.read(SCHEMA.names).select(SCHEMA.names)
-        rows = self.rows[some]
-        return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        return self.stored.some(self.rows[some], SCHEMA.names).select(SCHEMA.names)
 
     @property
     def wants_groups(self) -> bool:
@@ -219,9 +217,8 @@ class BatchStep:
             every = np.ones(len(rows), np.bool_)
             return Piece(self, stored, rows, some, every, None, counted=self._counted(some, every))
 
-        def more(names: Sequence[str]) -> pa.Table:
-            whole = stored.read([ROWS, *names])
-            return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        def more(names: Sequence[str], which: Bools) -> pa.Table:
+            return stored.some(rows[which], [ROWS, *names])
 
         verdict = judged(self.stores.blob, self.question, some, more=more)
         counted = self._counted(some, verdict.keep)

@@ -306,4 +306,4 @@ def _joined(found: Sequence[pa.Table | Unopened]) -> Iterator[pa.Table | Unopene
 
 
 def _refs_of(piece: StoredPiece, rows: Ints) -> list[PartRef]:
-    return part_refs(piece.read(SCHEMA.names).take(pa.array(rows)))
+    return part_refs(piece.some(rows, SCHEMA.names))

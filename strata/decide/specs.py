@@ -81,6 +81,7 @@ def _with_members(values: V, members: Members | None) -> V:
 
 _NOTHING_KNOWN: Final = NO
 _ZERO: Final = np.array([0])
+_OPEN: Final = pa.scalar(None, pa.binary())
 
 
 class View:
@@ -267,12 +268,15 @@ class View:
 
     def _texts(self, known: Flags, low: StatsArray, high: StatsArray, none: Flags) -> Texts:
         bottom, top = low.texts(self._rows), high.texts(self._rows)
-        twisted = text_compare("less", top, bottom, unknown=False)
-        open_ = either(twisted, negated(known))
+        open_ = negated(known)
+        if bottom.equals(top):  # one text in each part, which functions see by the one bound
+            top = bottom
+        else:
+            open_ = either(text_compare("less", top, bottom, unknown=False), open_)
         if open_.any():
             mask = pa.array(np.broadcast_to(open_, len(bottom)))
-            nothing = pa.scalar(None, pa.binary())
-            bottom, top = pc.if_else(mask, nothing, bottom), pc.if_else(mask, nothing, top)
+            alike, bottom = top is bottom, pc.if_else(mask, _OPEN, bottom)
+            top = bottom if alike else pc.if_else(mask, _OPEN, top)
         return Texts(bottom, top, none)
 
     # JSON: the column is the root; a key leads to the path below.

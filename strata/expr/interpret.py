@@ -50,13 +50,24 @@ class Interpreter:
     """Evaluates the nodes of one filter; keeps constants from one environment to the next."""
 
     def __init__(
-        self, context: Context, quarantine: Collection[str] = (), *, lenient: bool = True
+        self,
+        context: Context,
+        quarantine: Collection[str] = (),
+        *,
+        lenient: bool = True,
+        repeated: frozenset[int] = frozenset(),
     ) -> None:
-        """`lenient`: a bug in a transfer function opens the call instead of raising."""
+        """`lenient`: a bug in a transfer function opens the call instead of raising.
+
+        `repeated`: ids of calls that occur more than once (`strata.expr.repeats`); each is
+        evaluated once in an environment.
+        """
         self.context = context
         self.quarantine = frozenset(quarantine)
         self.lenient = lenient
         self.opened: dict[int, str] = {}  # reasons why nodes are open, by id(node)
+        self._repeated = repeated
+        self._latest: tuple[Environment, dict[int, Spec]] | None = None  # of repeated calls
         self._constants: dict[int, Spec] = {}
         self._sizes: dict[int, Extent] = {}
         self._nodes: list[Expr] = []  # keeps the nodes alive, so that their ids are not reused
@@ -67,6 +78,23 @@ class Interpreter:
         """Return what `expr` may yield; `trace` receives the Spec of every node by its id."""
         if (known := self._constants.get(id(expr))) is not None and trace is None:
             return known
+        if trace is None and id(expr) in self._repeated:
+            return self._once(expr, environment)
+        return self._evaluated(expr, environment, trace)
+
+    def _once(self, expr: Expr, environment: Environment) -> Spec:
+        """Return what a repeated call may yield, evaluated anew in each environment."""
+        if self._latest is None or self._latest[0] is not environment:
+            self._latest = environment, {}
+        found = self._latest[1]
+        if id(expr) not in found:
+            spec = self._evaluated(expr, environment, None)
+            found[id(expr)] = spec
+        return found[id(expr)]
+
+    def _evaluated(
+        self, expr: Expr, environment: Environment, trace: dict[int, Spec] | None
+    ) -> Spec:
         match expr:
             case Column():
                 spec = environment.column(expr)

@@ -151,13 +151,17 @@ def head_of(data: bytes) -> tuple[str, int]:
 
 
 def decode_manifest(
-    data: bytes, columns: Collection[str] | None = None, piece: int | None = None
+    data: bytes,
+    columns: Collection[str] | None = None,
+    piece: int | None = None,
+    *,
+    threads: bool = True,
 ) -> pa.Table:
     """Return a manifest, or some of its columns; the others are not decompressed.
 
     `piece`: the number of the piece to return, see `head_of`; None: all rows. A name that ends with
     `*` matches every column with that prefix. Statistics columns that the manifest lacks are left
-    out: unknown.
+    out: unknown. `threads`: decompress many bytes side by side, unless manifests are decoded so.
     Raises: Corrupt for bytes that are not a manifest, are damaged, have an unknown version, or
     lack one of the fixed columns.
     """
@@ -169,7 +173,7 @@ def decode_manifest(
             wanted = _included(reader.schema.names, columns)
             if not wanted:
                 raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
-            reader = open_table(data, wanted)
+            reader = open_table(data, wanted, threads=threads)
         if piece is None:
             table = reader.read_all()
         else:

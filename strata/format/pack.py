@@ -42,9 +42,11 @@ def _arrow_file(table: pa.Table, codec: str | None, piece_rows: int | None) -> b
     return data
 
 
-def open_table(data: bytes, columns: Sequence[int] | None = None) -> pa.ipc.RecordBatchFileReader:
+def open_table(
+    data: bytes, columns: Sequence[int] | None = None, *, threads: bool = True
+) -> pa.ipc.RecordBatchFileReader:
     """Open bytes of `encode_table` that are unpacked; `columns`: the numbers of those to read."""
-    several = len(data) > _ALONE_BYTES
+    several = threads and len(data) > _ALONE_BYTES
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=several)
     return pa.ipc.open_file(pa.BufferReader(data), options=options)
 

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from strata.errors import Corrupt
@@ -26,6 +27,7 @@ from strata.format.manifest import (
 )
 from strata.format.pack import unpack
 from strata.format.pages import INDEX_VERSION, Index, decode_index
+from strata.kernels.arrays import Ints
 from strata.model.settings import StoreSettings
 from strata.parts.turns import in_turn
 from strata.state.state import Batch
@@ -78,6 +80,25 @@ class StoredPiece:
                     cure=CURE,
                 )
         return tables[0] if len(tables) == 1 else unify(tables).combine_chunks()
+
+    def some(self, rows: Ints, columns: Collection[str] | None = None) -> pa.Table:
+        """Return some parts, by their places in the piece, with these columns.
+
+        Cost: pages that hold none of them are not decoded. Raises: as `read`.
+        """
+        if self.pages is None or not len(rows):
+            return self.read(columns).take(pa.array(rows))
+        counts = self.pages["parts"].to_numpy()
+        page = np.searchsorted(np.cumsum(counts), rows, side="right")
+        needed = np.unique(page)
+        few = StoredPiece(self._manifest, pages=self.pages.take(pa.array(needed)))
+        if self._data is not None:
+            few._data = [self._data[n] for n in needed.tolist()]
+        moved = np.zeros(len(counts), np.int64)  # by how much each page lies nearer to the start
+        moved[needed] = (np.cumsum(counts) - counts)[needed] - (
+            np.cumsum(counts[needed]) - counts[needed]
+        )
+        return few.read(columns).take(pa.array(rows - moved[page]))
 
     def forgotten(self) -> "StoredPiece":
         """Return the same piece without the bytes of its pages, which are fetched again."""
@@ -154,18 +175,24 @@ class ManifestBlobs:
 
         Raises: Corrupt.
         """
-        jobs = [(len(data), partial(self.decoded, data, columns)) for data in pages]
+        decoded = partial(self.decoded, columns=columns, threads=len(pages) == 1)
+        jobs = [(len(data), partial(decoded, data)) for data in pages]
         return list(in_turn(jobs, AT_ONCE, AHEAD_BYTES))
 
     def decoded(
-        self, data: bytes, columns: Collection[str] | None = None, piece: int | None = None
+        self,
+        data: bytes,
+        columns: Collection[str] | None = None,
+        piece: int | None = None,
+        *,
+        threads: bool = True,
     ) -> pa.Table:
         """Return some columns of a manifest or page, or only one piece of it.
 
         Raises: Corrupt when it is damaged.
         """
         try:
-            return decode_manifest(data, columns, piece)
+            return decode_manifest(data, columns, piece, threads=threads)
         except Corrupt as error:
             raise _located(error, **self.where) from error
 

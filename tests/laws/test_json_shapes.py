@@ -1,6 +1,7 @@
 """What strings at paths of JSON are written like is true of each, and as of a column of them."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strata.stats.json_scan import Scanner
-from strata.stats.shapes import TextShape
+from strata.stats.shapes import NONE, TextShape
 from strata.stats.wire import Path
 from tests.laws.test_shapes import ALIKE, ODD
 from tests.twins.shapes import shape_of_each
@@ -106,3 +107,53 @@ def test_only_paths_that_come_first_have_a_shape(values: list[Any], repeated: in
     if expected is not None:
         assert found["b", "a"].patterns == expected.patterns
         assert fields["b", "a"]["strings"] == fields["a",]["strings"]
+
+
+LIKE_MOMENTS = (
+    *("2024-02-29", "2023/02/28", "1900.02.28", "2000 02 29", "29/02/2024", "31-12-9999"),
+    *("20240229", "2024-02-29 23:59", "29/02/2024T10:05:59Z", "2024-12-31 23:59:59.1234"),
+    *("20240430T23:59:59.123456Z", "2024-01-01T00:00Z", "01.02.0001 00:00:00.1"),
+)
+LIKE_NUMBERS = ("7", "-12", "-0", "0.5", "-3.25", "123456789012345", "-12345678901234567", "9" * 18)
+
+
+_AT_ONCE = 200  # more paths of one map have no shapes
+
+
+def beside(text: str) -> Iterator[str]:
+    """Yield a text, and what one edit makes of it."""
+    yield text
+    for place in range(len(text) + 1):
+        for char in "09:Z-":
+            yield text[:place] + char + text[place:]
+            yield text[:place] + char + text[place + 1 :]
+        yield text[:place] + text[place + 1 :]
+
+
+def test_whatever_one_edit_makes_is_as_one_text() -> None:
+    """Days and times at their ends, long numbers, and signs wherever they are."""
+    texts = sorted({edited for one in (*LIKE_MOMENTS, *LIKE_NUMBERS) for edited in beside(one)})
+    for first in range(0, len(texts), _AT_ONCE):
+        some = texts[first : first + _AT_ONCE]
+        scanner = Scanner(first=[lambda _: True])
+        document = json.dumps({f"k{n}": text for n, text in enumerate(some)})
+        scanner.add(pa.array([document], pa.string()))
+        scanner.finish()
+        (found,) = scanner.shapes()
+        for number, text in enumerate(some):
+            expected, shape = shape_of_each([text]), found.get((f"k{number}",), NONE)
+            assert expected is not None
+            assert shape.patterns == expected.patterns, text
+            if not long_numbers([text]):
+                assert (shape.whole, shape.number) == (expected.whole, expected.number), text
+            assert shape.whole in (None, expected.whole), text
+            assert shape.number in (None, expected.number), text
+
+
+def test_two_moments_of_different_forms_have_no_pattern() -> None:
+    for one in LIKE_MOMENTS:
+        for other in LIKE_MOMENTS:
+            (found,) = scanned([{"a": one}, {"a": other}], ("a",)) or [NONE]
+            expected = shape_of_each([one, other])
+            assert expected is not None
+            assert found.patterns == expected.patterns, (one, other)

@@ -344,6 +344,18 @@ def test_a_quotient_of_a_difference_that_wraps_is_any_number() -> None:
 A, B = SIDES["integer"]
 
 
+def test_a_quotient_of_whole_numbers_lies_in_what_their_rows_have() -> None:
+    """Whatever the ends of the two columns would allow."""
+    part: Rows = [{A.id: 1, B.id: 10}, {A.id: 50, B.id: 500}, {A.id: -3, B.id: -20}]
+    stats = statistics([part], "integer")
+    for end, kept in ((0.16, False), (0.14, True)):
+        ratio = Call("divide", (_double(A), _double(B)), "double", (("ansi", "ansi"),))
+        asked = Call("greater_than", (ratio, Literal(end, "double")), "boolean")
+
+        assert needs(asked, part) == kept
+        assert decide(Filter(asked, "", 0, 0), stats, RELATION).keep.tolist() == [kept]
+
+
 @pytest.mark.parametrize("function", COMPARED)
 @example(a=1, b=2)
 @given(a=st.integers(-3, 3), b=st.integers(-3, 3))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strata.decide.decision import decide
@@ -26,7 +26,8 @@ from strata.stats.shapes import Shapes
 
 RELATION = Relation(0, (Declared(5, "text", parse_type("string")),), (5,), ())
 TEXT = Column(5, "text", "string")
-DELIMITERS = ("-", ", ", "é", "--", "/", " ")
+DELIMITERS = ("-", ", ", "é", "--", "/", " ", "€", "\0")
+ODD = frozenset(("é", "€", "\0"))  # no regular expressions of letters that all languages share
 PIECES = st.sampled_from(("", "a", "b", "ab", "é", "z", "\U0010ffff", "a\0", "0", "x" * 70))
 
 
@@ -84,9 +85,9 @@ def _end(end: Any, part: int) -> bytes | None:
     return found.as_py()
 
 
-def split(delimiter: str) -> Call:
+def split(delimiter: str, limit: int = -1) -> Call:
     """Return a split by a delimiter, as Spark writes it."""
-    args = (TEXT, Literal(delimiter, "string"), Literal(-1, "integer"))
+    args = (TEXT, Literal(delimiter, "string"), Literal(limit, "integer"))
     return Call("string_split", args, "array<string>", (("checked", "true"),))
 
 
@@ -96,28 +97,80 @@ def placed(function: str, delimiter: str, place: int) -> Call:
     return Call(function, args, "string")
 
 
-@given(made=parts(), place=st.integers(1, 5))
+def in_front(text: str, delimiter: str, count: int) -> str:
+    """Return what Spark's `substring_index` yields."""
+    pieces = text.split(delimiter)
+    if count >= 0:
+        return delimiter.join(pieces[:count])
+    return delimiter.join(pieces[max(len(pieces) + count, 0) :])
+
+
+@given(made=parts(), place=st.integers(-3, 5))
+@example(made=("\0", [["a", "a"]]), place=2)
+@example(made=("\0", [["a\0b", "a\0b"]]), place=3)
+@example(made=("€", [["bd", "b€x"]]), place=1)
+@example(made=("-", [["a-b", "a-c"]]), place=0)
+@example(made=("-", [["a-b-c", "b-c-d"]]), place=-1)
 def test_every_piece_lies_in_what_is_known(made: tuple[str, list[list[str]]], place: int) -> None:
     delimiter, texts = made
     stats = statistics(texts)
     part_of = seen(placed("split_part", delimiter, place), stats)
     front = seen(placed("substring_index", delimiter, place), stats)
-    index = Literal(place - 1, "integer")
-    if delimiter == "é":  # no regular expression of ASCII
-        item = part_of
-    else:
-        item = seen(Call("get_array_item", (split(delimiter), index), "string"), stats)
-        size = seen(Call("size", (split(delimiter),), "integer"), stats)
+    failing = np.broadcast_to(part_of.fail, len(texts))
+    assert failing.all() == (place == 0)
+    assert not part_of.null.any()
+    assert not front.null.any()
+    assert not front.fail.any()
     for number, part in enumerate(texts):
         for text in part:
             pieces = text.split(delimiter)
+            at = place - 1 if place > 0 else len(pieces) + place
+            if place:
+                there = 0 <= at < len(pieces)
+                assert encloses(part_of, number, pieces[at] if there else "")
+            if delimiter != "--" or place > 0:  # in other cases Spark counts those that overlap
+                assert encloses(front, number, in_front(text, delimiter, place))
+
+
+@given(
+    made=parts().filter(lambda made: made[0] not in ODD),
+    place=st.integers(1, 5),
+    limit=st.sampled_from((-1, -1, 0, 1, 2, 3)),
+)
+@example(made=("-", [["a-b-c", "a-b-d"]]), place=3, limit=2)
+@example(made=("-", [["a-b-c", "a-b-d"]]), place=2, limit=2)
+def test_every_element_of_a_split_lies_in_what_is_known(
+    made: tuple[str, list[list[str]]], place: int, limit: int
+) -> None:
+    delimiter, texts = made
+    stats, index = statistics(texts), Literal(place - 1, "integer")
+    item = seen(Call("get_array_item", (split(delimiter, limit), index), "string"), stats)
+    size = seen(Call("size", (split(delimiter, limit),), "integer"), stats)
+    for number, part in enumerate(texts):
+        for text in part:
+            pieces = text.split(delimiter, limit - 1 if limit > 0 else -1)
+            assert encloses(size, number, len(pieces))
+            failing = np.broadcast_to(item.fail, len(texts))[number]
             there = place <= len(pieces)
-            assert encloses(part_of, number, pieces[place - 1] if there else "")
-            assert encloses(front, number, delimiter.join(pieces[:place]))
-            if delimiter != "é":
-                assert encloses(size, number, len(pieces))
-                failing = np.broadcast_to(item.fail, len(texts))[number]
-                assert encloses(item, number, pieces[place - 1]) if there else failing
+            assert encloses(item, number, pieces[place - 1]) if there else failing
+
+
+def test_a_number_of_a_piece_that_varies_may_be_0() -> None:
+    args = (TEXT, Literal("-", "string"), Call("length", (TEXT,), "integer"))
+    found = seen(Call("split_part", args, "string"), statistics([["a-b", "c-d"]]))
+
+    assert found.fail.all()
+
+
+def test_a_piece_that_all_texts_share_is_known() -> None:
+    found = seen(placed("split_part", "-", 2), statistics([["a-bc-d", "a-bc-e"], ["-x-a", "-x-b"]]))
+    first = seen(placed("substring_index", "-", 1), statistics([["a-bc-d", "a-bd-e"]]))
+
+    assert isinstance(found.values, Texts)
+    assert isinstance(first.values, Texts)
+    for number, piece in enumerate((b"bc", b"x")):
+        assert [_end(end, number) for end in (found.values.low, found.values.high)] == [piece] * 2
+    assert [_end(end, 0) for end in (first.values.low, first.values.high)] == [b"a", b"a"]
 
 
 @given(made=parts(), place=st.integers(1, 4), data=st.data())
@@ -125,7 +178,7 @@ def test_an_element_is_that_of_its_index(
     made: tuple[str, list[list[str]]], place: int, data: st.DataObject
 ) -> None:
     delimiter, texts = made
-    if delimiter != "é":
+    if delimiter not in ODD:
         split_up, stats = split(delimiter), statistics(texts)
         from_0, from_1 = (
             seen(Call(name, (split_up, Literal(place - 1 + first, "integer")), "string"), stats)

@@ -1,4 +1,4 @@
-"""Faults put into the sources by hand, each survived by every fast test once; what notices it now.
+"""Faults put into the sources by hand, nearly all survived by every fast test; what notices them.
 
 No edit that is drawn makes them: they are what a person got wrong, or might. Each is a text of a
 module that stands there once, and what takes its place. `tests/unit/tools/test_mutants.py` plants
@@ -18,6 +18,9 @@ from tests.mutants.judge import collected, failing, patched, warm
 from tests.mutants.patch import is_in_functions, remember
 
 _EDGES: Final = "tests/spec/test_edges.py"
+_PIECES: Final = "tests/laws/test_splits.py"
+_FUNCTIONS: Final = "tests/unit/expr/functions"
+_SPLITS: Final = "strata.expr.functions.splits"
 _CASTS: Final = "strata.expr.functions.casts"
 
 
@@ -113,6 +116,55 @@ PLANTED: Final = (
         "if pc.count_distinct(keys).as_py() < count:",
         "if False:",
         "tests/unit/ingest/changes/test_tasks.py::test_a_key_that_is_not_there_once_is_not_replaced",
+    ),
+    Planted(
+        "piece 0 of a text does not fail",
+        _SPLITS,
+        "fail=not isinstance(place, int) or place == 0",
+        "fail=not isinstance(place, int)",
+        f"{_PIECES}::test_every_piece_lies_in_what_is_known",
+    ),
+    Planted(
+        "what is behind a delimiter that is counted from the end begins as the text does",
+        _SPLITS,
+        "or not isinstance(number, int) or number < 1:",
+        "or not isinstance(number, int):",
+        f"{_PIECES}::test_every_piece_lies_in_what_is_known",
+    ),
+    Planted(
+        "a split with a limit has as many pieces as one without",
+        _SPLITS,
+        "if delimiter is None or most > 0:",
+        "if delimiter is None:",
+        f"{_PIECES}::test_every_element_of_a_split_lies_in_what_is_known",
+    ),
+    Planted(
+        "quotients of whole numbers are not recorded",
+        "strata.stats.pairs",
+        "ratio = _ratio(a, b) if pair.form == INTEGERS else ()",
+        "ratio = () if pair.form == INTEGERS else _ratio(a, b)",
+        "tests/laws/test_pairs.py::test_a_quotient_of_whole_numbers_lies_in_what_their_rows_have",
+    ),
+    Planted(
+        "strings that are a day in one order of day and month are one in the other",
+        "strata.stats.json_shapes",
+        "if like & order",
+        "if like",
+        "tests/laws/test_json_shapes.py::test_whatever_one_edit_makes_is_as_one_text",
+    ),
+    Planted(
+        "a T between day and time of a string in JSON is a space",
+        "strata.stats.json_shapes",
+        """("'T'" if join == ord("T") else " ")""",
+        '" "',
+        "tests/laws/test_json_shapes.py::test_two_moments_of_different_forms_have_no_pattern",
+    ),
+    Planted(
+        "where some texts of many are not evaluated, the rule has nothing to say of them",
+        "strata.expr.functions.points",
+        "whole = len(alone.rows) == alone.parts and not results.unknown.any()",
+        "whole = len(alone.rows) == alone.parts",
+        f"{_FUNCTIONS}/test_points.py::test_the_rule_stands_where_nothing_is_evaluated",
     ),
 )
 _SECONDS: Final = 300  # of a processor: no test here takes as many

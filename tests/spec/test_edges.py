@@ -121,6 +121,33 @@ def test_an_index_beyond_32_bits_is_cut_and_may_hit_any_element() -> None:
     assert not occupied(outside.values).any()
 
 
+def test_a_week_begins_anywhere_within_eleven_days_of_the_least_date() -> None:
+    """Spark counts weeks in 32 bits: `trunc(date '-5877641-07-02', 'week')` lies in the future."""
+    expr = call("trunc", Column(0, "d", "date"), Literal("week", "string"), kind="date")
+    wrapped, plain = (yields(expr, between(-(2**31) + n, -(2**31) + n)).values for n in (10, 11))
+
+    assert isinstance(wrapped, Numbers)
+    assert isinstance(plain, Numbers)
+    assert wrapped.high[0] == 2**31 - 1
+    assert plain.high[0] < 20 - 2**31
+
+
+def test_years_that_are_too_many_months_fail_whatever_months_are_added() -> None:
+    expr = call(
+        "make_ym_interval",
+        Column(0, "y", "integer"),
+        Column(1, "m", "integer"),
+        kind="interval year to month",
+    )
+    months = between(-(2**31), -(2**31))
+    years = (2**31 - 1) // 12
+
+    assert may_fail(expr, between(years + 1, years + 1), months)
+    assert not may_fail(expr, between(years, years), months)
+    assert may_fail(expr, between(-years - 1, -years - 1), between(100, 100))
+    assert not may_fail(expr, between(-years, -years), between(100, 100))
+
+
 def test_the_next_day_wraps_within_two_weeks_of_the_least_date() -> None:
     expr = call("next_day", Column(0, "d", "date"), Literal("MON", "string"), kind="date")
     least = -(2**31)

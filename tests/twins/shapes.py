@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from strata.stats.shapes import LONGEST, NONE, TextShape, known_patterns
 
@@ -32,15 +33,21 @@ def _is_whole(text: str) -> bool:
     return _is_number(text) and "." not in text
 
 
-def _reads(pattern: str, text: str) -> bool:
-    """Return whether a pattern reads a text as a moment that exists."""
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Return what matches texts of a pattern, with names for the numbers in it."""
     names = {"yyyy": "y", "MM": "mo", "dd": "d", "HH": "h", "mm": "mi", "ss": "s"}
     expression = re.sub(r"'([TZ])'", r"\1", pattern)
     for field, name in names.items():
         expression = expression.replace(field, f"(?P<{name}>[0-9]{{{len(field)}}})")
     expression = expression.replace(".S", r"[.]S").replace(".(", "[.](")
     expression = re.sub("S+", lambda found: f"[0-9]{{{len(found[0])}}}", expression)
-    found = re.fullmatch(expression, text, re.ASCII)
+    return re.compile(expression, re.ASCII)
+
+
+def _reads(pattern: str, text: str) -> bool:
+    """Return whether a pattern reads a text as a moment that exists."""
+    found = _expression(pattern).fullmatch(text)
     if found is None:
         return False
     parts = {name: int(value) for name, value in found.groupdict().items()}

@@ -7,9 +7,10 @@ members of a place equals none of its values.
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from strata.expr.entry import Context, Entry, Outcome, family, strict, texts
 from strata.expr.members import may_occur, single
@@ -22,6 +23,7 @@ from strata.expr.spec import (
     Json,
     Numbers,
     Spec,
+    TextBound,
     Texts,
     both,
     either,
@@ -29,6 +31,8 @@ from strata.expr.spec import (
     occupied,
     text_compare,
 )
+
+Rows = np.ndarray[Any, np.dtype[np.intp]]
 
 # With more constants than this, `in` bisects them instead of comparing one after the other.
 _MANY_ITEMS: Final = 8
@@ -47,6 +51,54 @@ def _numbers_less(a: Numbers, b: Numbers, *, equal: bool) -> Flags:
 def neither(a: Flags, b: Flags) -> Flags:
     """Return where neither flag is set."""
     return negated(either(a, b))
+
+
+def _texts_meet(a: Texts, b: Texts) -> Flags:
+    """Return where two ranges of texts have a text in common."""
+    some = neither(a.empty, b.empty)
+    if a.low is a.high and b.low is b.high:
+        return both(text_compare("equal", a.low, b.low), some)
+    below = both(text_compare("less_equal", a.low, b.high), some)
+    if below.size > 1 and not below.any():
+        return NO
+    return both(text_compare("less_equal", b.low, a.high), below)
+
+
+def _texts_differ(a: Texts, b: Texts, meet: Flags) -> Flags:
+    """Return where texts of two ranges may differ; `meet`: where some may be equal."""
+    some = neither(a.empty, b.empty)
+    if not meet.any():
+        return some
+    ends = [(a.low, b.low), *((one.low, one.high) for one in (a, b) if one.low is not one.high)]
+    if any(end is None for end in (a.low, a.high, b.low, b.high)):
+        return some
+    rows = few_of(meet)
+    same = reduce(both, [_equal_at(*pair, rows) for pair in ends])
+    return both(negated(same if rows is None else scattered(same, rows, meet.size)), some)
+
+
+def _equal_at(a: TextBound, b: TextBound, rows: Rows | None) -> Flags:
+    return text_compare("equal", some_of(a, rows), some_of(b, rows), unknown=False)
+
+
+def few_of(flags: Flags) -> Rows | None:
+    """Return the parts where a flag is set if they are few enough to be looked at by themselves."""
+    few = flags.size > 1 and 2 * np.count_nonzero(flags) < flags.size
+    return np.flatnonzero(flags) if few else None
+
+
+def some_of(bound: TextBound, rows: Rows | None) -> TextBound:
+    """Return the bounds of some parts; None: of all. A bound of one element stands for all."""
+    if bound is None or rows is None or isinstance(bound, pa.Scalar) or len(bound) == 1:
+        return bound
+    return bound.take(pa.array(rows))
+
+
+def scattered(flags: Flags, rows: Rows, parts: int) -> Flags:
+    """Return the flags of some parts among all, unset elsewhere."""
+    every = np.zeros(parts, np.bool_)
+    every[rows] = flags
+    return every
 
 
 def _texts_less(a: Texts, b: Texts, *, equal: bool) -> Flags:
@@ -91,13 +143,18 @@ def _ranges_meet(left: Spec, right: Spec) -> Flags:
             return either(overlap, both(a.nan, b.nan))
         case Bools() as p, Bools() as q:
             return either(both(p.true, q.true), both(p.false, q.false))
+        case ((Texts() | Json()), (Texts() | Json())):
+            return _texts_meet(texts(left), texts(right))
         case _:
             below = may_be_less(left, right, equal=True)
             return both(below, may_be_less(right, left, equal=True))
 
 
-def may_differ(left: Spec, right: Spec) -> Flags:
-    """Return where some value on the left differs from some value on the right."""
+def may_differ(left: Spec, right: Spec, meet: Flags = YES) -> Flags:
+    """Return where some value on the left differs from some value on the right.
+
+    `meet`: where some may be equal; texts are compared further only there.
+    """
     match left.values, right.values:
         case Numbers() as a, Numbers() as b if _same_width(a, b):
             bounds = (a.low != a.high) | (b.low != b.high) | (a.low != b.low)
@@ -105,10 +162,7 @@ def may_differ(left: Spec, right: Spec) -> Flags:
             odd = either(both(a.nan, negated(b.empty)), both(b.nan, negated(a.empty)))
             return either(differ, odd)
         case ((Texts() | Json()), (Texts() | Json())):
-            p, q = texts(left), texts(right)
-            ends = ((p.low, p.high), (q.low, q.high), (p.low, q.low))
-            same = reduce(both, [text_compare("equal", *pair, unknown=False) for pair in ends])
-            return both(negated(same), neither(p.empty, q.empty))
+            return _texts_differ(texts(left), texts(right), meet)
         case Bools() as c, Bools() as d:
             return either(both(c.true, d.false), both(c.false, d.true))
         case a, b:
@@ -127,6 +181,14 @@ def _comparable(call: Call) -> bool:
 
 
 Test = Callable[[Spec, Spec], Flags]
+
+
+def _equal(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    if not _comparable(call):
+        return strict(args, Outcome(Bools(YES, YES)))
+    left, right = args
+    same = may_be_equal(left, right)
+    return strict(args, Outcome(Bools(same, may_differ(left, right, same))))
 
 
 def _comparison(true: Test, false: Test) -> Callable[[Call, Sequence[Spec], Context], Spec]:
@@ -159,7 +221,8 @@ def _equal_null_safe(call: Call, args: Sequence[Spec], context: Context) -> Spec
     left, right = args
     some_left, some_right = occupied(left.values), occupied(right.values)
     if _comparable(call):
-        same, differ = may_be_equal(left, right), may_differ(left, right)
+        same = may_be_equal(left, right)
+        differ = may_differ(left, right, same)
     else:
         same = differ = both(some_left, some_right)
     unlike = either(both(left.null, some_right), both(right.null, some_left))
@@ -176,8 +239,9 @@ def _in(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     for node, item in zip(call.args[1:], items, strict=True):
         comparable = _comparable(Call("equal_to", (call.args[0], node), "boolean"))
         some = both(occupied(value.values), occupied(item.values))
-        same = either(same, may_be_equal(value, item) if comparable else some)
-        differ = both(differ, may_differ(value, item) if comparable else some)
+        meet = may_be_equal(value, item) if comparable else some
+        same = either(same, meet)
+        differ = both(differ, may_differ(value, item, meet) if comparable else some)
     null, fail = value.null, value.fail
     for item in items:
         null = either(null, both(item.null, occupied(value.values)))
@@ -211,7 +275,7 @@ def _in_sorted(value: Spec, items: np.ndarray) -> Spec:
 
 
 ENTRIES: Final = (
-    Entry("equal_to", "left, right", (2, 2), _comparison(may_be_equal, may_differ), "exact"),
+    Entry("equal_to", "left, right", (2, 2), _equal, "exact"),
     Entry("equal_null_safe", "left, right", (2, 2), _equal_null_safe, "exact; never null"),
     Entry("less_than", "left, right", (2, 2), _comparison(_lt, _ge), "exact"),
     Entry("less_than_or_equal", "left, right", (2, 2), _comparison(_le, _gt), "exact"),

@@ -70,8 +70,8 @@ def _trunc(call: Call, args: Sequence[Spec], context: Context) -> Spec:
         return strict(args, Outcome(Numbers(a.low, a.high, YES), null=YES))
     high = calendar.truncate_days(a.high, unit.value)
     assert high is not None
-    # Spark looks for a Monday a week before, which wraps next to the first day
-    low = np.where(a.low < _DATE.low + 7, _DATE.low - 1, low)
+    # Spark looks for a Monday a week before in 32 bits, which wraps next to the first day
+    low = np.where(a.low < _DATE.low + 11, _DATE.low - 1, low)
     return checked(args, low, high, a.empty)
 
 

@@ -27,14 +27,16 @@ def _sum(units: Sequence[int]) -> Transfer:
         if kind.family != "int" or any(not _is_count(arg.type) for arg in call.args):
             return opened(call, args)
         low, high = np.array([0]), np.array([0])
-        magnitude, empty = np.array([0.0]), np.array([False])
+        magnitude, empty, over = np.array([0.0]), np.array([False]), np.array([False])
         for spec, arg, size in zip(args, call.args, units, strict=False):
             a, unit = numbers(spec, arg.type), np.array([size])
-            low = exact.add(low, exact.multiply(a.low, unit)[0])[0]
-            high = exact.add(high, exact.multiply(a.high, unit)[0])[0]
+            least, greatest = (exact.multiply(end, unit)[0] for end in (a.low, a.high))
+            low, high = exact.add(low, least)[0], exact.add(high, greatest)[0]
+            # Spark multiplies in the width of the type, before it adds
+            over = over | (least < kind.low) | (greatest > kind.high)
             most = np.maximum(np.abs(a.low.astype(np.float64)), np.abs(a.high.astype(np.float64)))
             magnitude, empty = magnitude + most * float(size), either(empty, a.empty)
-        return _bounded(args, kind, Numbers(low, high, empty), magnitude > _SAFE)
+        return _bounded(args, kind, Numbers(low, high, empty), over | (magnitude > _SAFE))
 
     return transfer
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict, texts
 from strata.expr.functions import exact_texts as exact
+from strata.expr.functions import many_texts as many
 from strata.expr.functions.patterns import as_binary, as_chars
 from strata.expr.functions.points import pointwise
 from strata.expr.functions.text import may_overflow
@@ -207,23 +208,31 @@ _ANY: Final = "any text; never fails"
 _CHECKED: Final = "for a constant that Java can compile"
 ENTRIES: Final = (
     Entry(
-        "upper", "text", _ONE, pointwise(_cased(True), exact.upper), "the start that texts share"
+        "upper",
+        "text",
+        _ONE,
+        pointwise(_cased(True), exact.upper, many=many.upper),
+        "the start that texts share",
     ),
     Entry(
-        "lower", "text", _ONE, pointwise(_cased(False), exact.lower), "the start that texts share"
+        "lower",
+        "text",
+        _ONE,
+        pointwise(_cased(False), exact.lower, many=many.lower),
+        "the start that texts share",
     ),
     Entry(
         "string_replace",
         "text, search, replacement",
         _THREE,
-        pointwise(_exchanged(_replacing), exact.replaced),
+        pointwise(_exchanged(_replacing), exact.replaced, many=many.replaced),
         "the start that texts share, for single characters",
     ),
     Entry(
         "string_translate",
         "text, matching, replacement",
         _THREE,
-        pointwise(_exchanged(_translating), exact.translated),
+        pointwise(_exchanged(_translating), exact.translated, many=many.translated),
         "the start that texts share, for single characters",
     ),
     Entry(
@@ -258,14 +267,18 @@ ENTRIES: Final = (
         "string_locate",
         "part, text, start",
         _THREE,
-        pointwise(_locate, exact.locate),
+        pointwise(_locate, exact.locate, many=many.locate),
         "not negative; never fails",
     ),
     Entry("string_repeat", "text, count", _TWO, _repeated(1), "any text; count constant"),
     Entry("string_space", "count", _ONE, _repeated(0), "any text; count constant"),
     Entry("chr", "number", _ONE, _total, _ANY),
     Entry(
-        "bit_length", "text", _ONE, pointwise(_total, exact.bit_length), "any number; never fails"
+        "bit_length",
+        "text",
+        _ONE,
+        pointwise(_total, exact.bit_length, many=many.bit_length),
+        "any number; never fails",
     ),
     Entry("overlay", "text, part, start, length", (4, 4), _total, _ANY),
     Entry(

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Transfer
+from strata.expr.functions.singles import Places, are_single, coded, count_of, texts_at
 from strata.expr.nodes import Call
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import (
@@ -23,15 +24,14 @@ from strata.expr.spec import (
     YES,
     Bools,
     Flags,
-    Json,
     Numbers,
     Spec,
     Texts,
     Values,
     both,
     either,
+    everything,
     negated,
-    text_compare,
     text_where,
     uniform,
 )
@@ -47,154 +47,177 @@ class NotEvaluated(Exception):
 # them, a float, a bool, a list of texts, or a pair of bounds. Raises NotEvaluated.
 Evaluate = Callable[[Call, tuple[Any, ...]], Any]
 
+# The same of many texts of ASCII (`strata.expr.functions.many_texts`).
+EvaluateMany = Callable[[Call, tuple[Any, ...]], pa.Array]
 
-def pointwise(rule: Transfer, evaluate: Evaluate, *, strict: bool = True) -> Transfer:
+
+def pointwise(
+    rule: Transfer,
+    evaluate: Evaluate,
+    *,
+    strict: bool = True,
+    many: EvaluateMany | None = None,
+) -> Transfer:
     """Return a rule that is exact where all arguments are single values.
 
     Where the function is evaluated, it does not fail and is not null for arguments that are
     neither. `strict`: it is null if an argument is; otherwise it is evaluated only where none is.
+    `many` evaluates many texts at once, and leaves to `evaluate` what it does not know.
     """
 
     def transfer(call: Call, args: Sequence[Spec], context: Context) -> Spec:
-        found = rule(call, args, context)
-        points = _points(call, args, strict=strict)
-        return found if points is None else _sharpened(found, call, args, points, evaluate)
+        alone = _alone(call, args, strict=strict)
+        if alone is None:
+            return rule(call, args, context)
+        results = None if many is None else _at_once(call, args, alone, many)
+        if results is None:
+            results = _one_by_one(call, args, alone, evaluate)
+        elif results.unknown.any():
+            results = _with_others(call, args, alone, evaluate, results)
+        if results is None or results.unknown.all():
+            return rule(call, args, context)
+        whole = len(alone.rows) == alone.parts and not results.unknown.any()
+        if whole and spark_type(call.type).family in ("text", "bool", "int", "float"):
+            found = Spec(everything(call.type))  # what the rule says is not needed
+        else:
+            found = rule(call, args, context)
+        return _sharpened(found, call, args, alone, results)
 
+    transfer.__module__ = rule.__module__  # its certificate is of the code of both
     return transfer
 
 
 @dataclass(frozen=True, slots=True)
-class _Points:
-    """Arguments that are single values in some parts."""
+class _Alone:
+    """The parts where all arguments are single values."""
 
-    arguments: list[tuple[Any, ...]]  # the different ones
-    rows: np.ndarray[Any, np.dtype[np.intp]]  # the parts where all are single
-    which: np.ndarray[Any, np.dtype[np.intp]]  # of the arguments, for each of these parts
+    rows: Places
     parts: int  # of the environment; 1 may stand for all
 
 
-def _points(call: Call, args: Sequence[Spec], *, strict: bool) -> _Points | None:
-    """Return where all arguments are single; None if they are nowhere, or too many differ."""
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """Results for some parts."""
+
+    made: pa.Array | list[Any]  # the different ones
+    which: Places  # of these, for each part
+    unknown: Flags  # the parts for which there is none
+
+
+def _alone(call: Call, args: Sequence[Spec], *, strict: bool) -> _Alone | None:
+    """Return where all arguments are single; None if they are nowhere."""
     there = YES
     for spec, node in zip(args, call.args, strict=True):
-        single = _single(spec.values, node.type)
+        single = are_single(spec.values, node.type)
         if single is None:
             return None
         single = single if strict else both(single, negated(spec.null))
         there = uniform(both(there, single))
         if not there.any():
             return None
-    sizes = {size for spec in args if (size := _size(spec.values)) > 1} | (
+    sizes = {size for spec in args if (size := count_of(spec.values)) > 1} | (
         {there.size} if there.size > 1 else set()
     )
     if len(sizes) > 1:
         return None
     parts = sizes.pop() if sizes else 1
-    rows = np.flatnonzero(np.broadcast_to(there, parts))
-    coded = [_coded(spec.values, rows) for spec in args]
-    which = np.zeros(len(rows), np.int64)
-    for values, codes in coded:
+    return _Alone(np.flatnonzero(np.broadcast_to(there, parts)), parts)
+
+
+def _one_by_one(
+    call: Call, args: Sequence[Spec], alone: _Alone, evaluate: Evaluate
+) -> _Results | None:
+    """Return a result for each different set of arguments; None if too many differ."""
+    found = [coded(spec.values, alone.rows) for spec in args]
+    which = np.zeros(len(alone.rows), np.int64)
+    for values, codes in found:
         which = np.unique(which * len(values) + codes, return_inverse=True)[1]
     _, first, which = np.unique(which, return_index=True, return_inverse=True)
     if len(first) > MOST:
         return None
-    arguments = [tuple(values[codes[i]] for values, codes in coded) for i in first.tolist()]
-    return _Points(arguments, rows, which, parts)
+    arguments = [tuple(values[codes[i]] for values, codes in found) for i in first.tolist()]
+    made = [_evaluated(call, one, evaluate) for one in arguments]
+    return _Results(made, which, np.array([one is None for one in made], np.bool_)[which])
 
 
-def _single(values: Values, type_name: str) -> Flags | None:
-    """Return where there is exactly one value; None for a kind of values that is not handled."""
-    if isinstance(values, Json) and type_name == "string":
-        return None if values.quoted else _only_strings(values)
-    if isinstance(values, Texts) and type_name == "string":
-        if values.low is None or values.high is None:
-            return None
-        alike = YES if values.low is values.high else NO
-        if alike is NO:
-            return both(
-                text_compare("equal", values.low, values.high, unknown=False),
-                negated(values.empty),
-            )
-        known = pc.is_valid(values.low)
-        valid = np.array([known.as_py()]) if isinstance(known, pa.Scalar) else np.asarray(known)
-        return both(uniform(valid), negated(values.empty))
-    if isinstance(values, Numbers) and spark_type(type_name).family == "int":
-        if {values.low.dtype.kind, values.high.dtype.kind} != {"i"}:
-            return None  # a whole number that is held as a fraction is written otherwise
-        return both(uniform(values.low == values.high), negated(either(values.empty, values.nan)))
-    return None
-
-
-def _only_strings(values: Json) -> Flags | None:
-    """Return where JSON is one text."""
-    others = (values.true, values.false, values.lists, values.maps, negated(values.numbers.empty))
-    found = _single(values.strings, "string")
-    if found is None:
+def _at_once(
+    call: Call, args: Sequence[Spec], alone: _Alone, many: EvaluateMany
+) -> _Results | None:
+    """Return the results of texts of ASCII if only one argument varies, and is a text."""
+    if alone.parts == 1:
         return None
-    for kind in (*others, values.numbers.nan):
-        found = both(found, negated(kind))
-    return found
+    given: list[Any] = []
+    for spec, node in zip(args, call.args, strict=True):
+        if count_of(spec.values) == 1:
+            values, _ = coded(spec.values, np.zeros(1, np.int64))
+            given.append(values[0])
+        elif node.type == "string":
+            given.append(_of_ascii(texts_at(spec.values), alone))
+        else:
+            return None
+    if sum(isinstance(one, pa.Array) for one in given) != 1:
+        return None
+    try:
+        made = many(call, tuple(given))
+    except NotEvaluated:
+        return None
+    assert len(made) == len(alone.rows)
+    if pa.types.is_string(made.type):
+        made = made.cast(pa.binary())
+    unknown = NO if not made.null_count else np.asarray(pc.is_null(made))
+    return _Results(made, np.arange(len(made)), np.broadcast_to(unknown, len(made)))
 
 
-def _size(values: Values) -> int:
-    """Return the number of parts that values are of; 1 may stand for all."""
-    if isinstance(values, Json):
-        values = values.strings
-    if isinstance(values, Numbers):
-        return max(values.low.size, values.high.size)
-    ends = (values.low, values.high) if isinstance(values, Texts) else ()
-    return max(
-        (1 if end is None or isinstance(end, pa.Scalar) else len(end) for end in ends), default=1
+def _of_ascii(bound: pa.Array, alone: _Alone) -> pa.StringArray:
+    """Return the texts of some parts, null where they are not of ASCII."""
+    if len(alone.rows) < alone.parts:
+        bound = bound.take(pa.array(alone.rows))
+    if isinstance(bound, pa.ChunkedArray):
+        bound = bound.combine_chunks()
+    _, ends, data = bound.buffers()
+    offsets = np.frombuffer(ends, np.int32)[bound.offset : bound.offset + len(bound) + 1]
+    every = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
+    if len(every) and every.max() > _LAST_OF_ASCII:
+        others = np.concatenate([[0], np.cumsum(every > _LAST_OF_ASCII)])[offsets - offsets[0]]
+        bound = pc.if_else(pa.array(others[1:] == others[:-1]), bound, None)
+    return bound.view(pa.string())
+
+
+_LAST_OF_ASCII: Final = 127
+
+
+def _with_others(
+    call: Call, args: Sequence[Spec], alone: _Alone, evaluate: Evaluate, results: _Results
+) -> _Results:
+    """Return the results with those that are found one by one."""
+    left = np.flatnonzero(results.unknown)
+    others = _one_by_one(call, args, _Alone(alone.rows[left], alone.parts), evaluate)
+    if others is None:
+        return results
+    made = [one.encode() if isinstance(one, str) else one for one in others.made]
+    which, unknown = results.which.copy(), results.unknown.copy()
+    which[left], unknown[left] = others.which + len(results.made), others.unknown
+    assert isinstance(results.made, pa.Array)
+    return _Results(
+        pa.concat_arrays([results.made, pa.array(made, results.made.type)]), which, unknown
     )
 
 
-def _coded(
-    values: Values, rows: np.ndarray[Any, np.dtype[np.intp]]
-) -> tuple[list[Any], np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the different values of some parts, and the number of each part's value among them."""
-    if isinstance(values, Json):
-        values = values.strings
-    if isinstance(values, Numbers):
-        low = np.broadcast_to(values.low, max(values.low.size, values.high.size))
-        some = low[rows] if low.size > 1 else np.repeat(low, len(rows))
-        different, codes = np.unique(some, return_inverse=True)
-        return different.tolist(), codes
-    assert isinstance(values, Texts)
-    if isinstance(values.low, pa.Scalar) or len(values.low) == 1:
-        one = values.low if isinstance(values.low, pa.Scalar) else values.low[0]
-        return [_decoded(one.as_py())], np.zeros(len(rows), np.int64)
-    array = values.low.take(pa.array(rows))
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    encoded = array.dictionary_encode()
-    texts = [_decoded(data) for data in encoded.dictionary.to_pylist()]
-    return texts, np.asarray(encoded.indices, np.int64)
-
-
-def _decoded(data: bytes) -> str | None:
-    """Return a text; None for bytes that are none."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def _sharpened(
-    found: Spec, call: Call, args: Sequence[Spec], points: _Points, evaluate: Evaluate
+    found: Spec, call: Call, args: Sequence[Spec], alone: _Alone, results: _Results
 ) -> Spec:
     """Return a Spec with the results of single arguments in place of what the rule says of them."""
-    results = [_evaluated(call, one, evaluate) for one in points.arguments]
-    known = np.array([result is not None for result in results], np.bool_)
-    if not known.any():
+    parts, known = alone.parts, ~results.unknown
+    if parts > 1 and parts != max(count_of(found.values), 1) and count_of(found.values) > 1:
         return found
-    rows, which = points.rows[known[points.which]], points.which[known[points.which]]
-    if points.parts > 1 and points.parts != max(_size(found.values), 1) and _size(found.values) > 1:
-        return found
-    there = np.zeros(points.parts, np.bool_)
-    there[rows] = True
-    chosen = np.zeros(points.parts, np.int64)  # the number of a result, for each part
-    chosen[rows] = which
-    values = _placed(found.values, call.type, results, chosen, there)
+    if len(alone.rows) == parts and known.all():
+        there, chosen = YES, results.which
+    else:
+        there = np.zeros(parts, np.bool_)
+        there[alone.rows[known]] = True
+        chosen = np.zeros(parts, np.int64)  # the number of a result, for each part
+        chosen[alone.rows[known]] = results.which[known]
+    values = _placed(found.values, call.type, results.made, chosen, there)
     if values is None:
         return found
     null, fail = NO, NO
@@ -204,7 +227,7 @@ def _sharpened(
 
 
 def _where(there: Flags, a: Flags, b: Flags) -> Flags:
-    return uniform(np.where(there, a, b))
+    return uniform(a if there is YES else np.where(there, a, b))
 
 
 def _evaluated(call: Call, one: tuple[Any, ...], evaluate: Evaluate) -> Any:
@@ -218,37 +241,51 @@ def _evaluated(call: Call, one: tuple[Any, ...], evaluate: Evaluate) -> Any:
 
 
 def _placed(
-    old: Values, type_name: str, results: Sequence[Any], chosen: Any, there: Flags
+    old: Values, type_name: str, made: pa.Array | list[Any], chosen: Places, there: Flags
 ) -> Values | None:
     """Return the results in their places, the old values elsewhere; None for another kind."""
     if isinstance(old, Elements):
-        return _lists(old, results, chosen, there)
+        return _lists(old, made, chosen, there) if isinstance(made, list) else None
     match spark_type(type_name).family, old:
         case "text", Texts():
-            data = [b"" if r is None else r.encode() for r in results]
-            made = pa.array(data, pa.binary()).take(pa.array(chosen))
+            if isinstance(made, list):
+                made = pa.array([b"" if r is None else r.encode() for r in made], pa.binary())
+            made = _taken(made, chosen)
             low, high = (text_where(there, made, end) for end in (old.low, old.high))
-            if there.size == 1:
+            if len(chosen) == 1:
                 low, high = low[0], high[0]
             return Texts(low, high, _where(there, NO, old.empty))
         case "bool", Bools():
-            true = np.array([r is True for r in results])[chosen]
+            if isinstance(made, list):
+                made = pa.array([r is True for r in made])
+            true = np.asarray(pc.fill_null(_taken(made, chosen), False))
             return Bools(_where(there, true, old.true), _where(there, ~true, old.false))
         case (("int" | "float" | "decimal"), Numbers()):
             if old.low.dtype == object:
                 return None
-            ends = [(r, r) if not isinstance(r, tuple) else r for r in results]
-            low, high = (
-                np.array([0 if e[side] is None else e[side] for e in ends], old.low.dtype)[chosen]
-                for side in (0, 1)
-            )
+            low, high = (end[chosen] for end in _ends(made, old.low.dtype))
             return Numbers(
-                np.where(there, low, old.low),
-                np.where(there, high, old.high),
+                low if there is YES else np.where(there, low, old.low),
+                high if there is YES else np.where(there, high, old.high),
                 _where(there, NO, old.empty),
                 _where(there, NO, old.nan),
             )
     return None
+
+
+def _taken(made: pa.Array, chosen: Places) -> pa.Array:
+    """Return the results of parts; nothing is copied where each part has its own."""
+    if np.array_equal(chosen, np.arange(len(made))):
+        return made
+    return made.take(pa.array(chosen))
+
+
+def _ends(made: pa.Array | list[Any], dtype: Any) -> list[Any]:
+    """Return the bounds of numbers; most are single."""
+    if isinstance(made, pa.Array):
+        return [np.asarray(pc.fill_null(made, 0)).astype(dtype)] * 2
+    ends = [(r, r) if not isinstance(r, tuple) else r for r in made]
+    return [np.array([0 if e[side] is None else e[side] for e in ends], dtype) for side in (0, 1)]
 
 
 def _lists(old: Elements, results: Sequence[Any], chosen: Any, there: Flags) -> Elements | None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from strata.expr.elements import Elements
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict, texts
 from strata.expr.functions import exact_texts as exact
+from strata.expr.functions import many_texts as many
 from strata.expr.functions.patterns import as_chars
 from strata.expr.functions.points import NotEvaluated, pointwise
 from strata.expr.functions.text import may_overflow
@@ -216,14 +217,14 @@ ENTRIES: Final = (
         "substring_index",
         "text, delimiter, count",
         _THREE,
-        pointwise(_substring_index, exact.substring_index),
+        pointwise(_substring_index, exact.substring_index, many=many.substring_index),
         "bounded in front of a delimiter; known where all texts begin alike",
     ),
     Entry(
         "split_part",
         "text, delimiter, number",
         _THREE,
-        pointwise(_split_part, exact.split_part),
+        pointwise(_split_part, exact.split_part, many=many.split_part),
         "bounded in front of the first delimiter; known where all texts begin alike",
     ),
     Entry(

@@ -10,17 +10,21 @@ import pyarrow.compute as pc
 
 from strata.expr.entry import Context, Entry, Outcome, literal, opened, strict, texts
 from strata.expr.functions import exact_texts as exact
-from strata.expr.functions.comparison import may_be_equal, may_differ
+from strata.expr.functions import many_texts as many
+from strata.expr.functions.comparison import few_of, may_be_equal, may_differ, scattered, some_of
 from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.spec import (
+    NO,
     YES,
     Bools,
     Numbers,
     Spec,
     TextBound,
     Texts,
+    both,
     exactly,
+    negated,
     text_compare,
 )
 
@@ -47,12 +51,18 @@ def may_start(values: Texts, prefix: bytes) -> Bools:
     behind = None if end is None else pa.scalar(end, pa.binary())
     # An open bound extends beyond the prefix on its side.
     true = text_compare("less_equal", start, values.high)
-    inside = text_compare("less_equal", start, values.low, unknown=not prefix)
-    if behind is None:
-        return Bools(true & ~values.empty, ~inside & ~values.empty)
-    true = true & text_compare("less", values.low, behind)
-    inside = inside & text_compare("less", values.high, behind, unknown=False)
-    return Bools(true & ~values.empty, ~inside & ~values.empty)
+    if behind is not None and true.any():
+        true = both(true, text_compare("less", values.low, behind))
+    some = negated(values.empty)
+    if not true.any():
+        return Bools(NO, some)
+    rows = few_of(true)  # all texts of a part start so only if some do
+    low, high = some_of(values.low, rows), some_of(values.high, rows)
+    inside = text_compare("less_equal", start, low, unknown=not prefix)
+    if behind is not None:
+        inside = both(inside, text_compare("less", high, behind, unknown=False))
+    inside = inside if rows is None else scattered(inside, rows, true.size)
+    return Bools(both(true, some), both(negated(inside), some))
 
 
 def _starts_with(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -233,30 +243,42 @@ ENTRIES: Final = (
         "like",
         "text, pattern",
         (2, 2),
-        pointwise(_like, exact.like),
+        pointwise(_like, exact.like, many=many.like),
         "the constant start of the pattern",
     ),
-    Entry("ends_with", "text, part", (2, 2), pointwise(_any_answer, exact.ends_with), _ANSWER),
-    Entry("contains", "text, part", (2, 2), pointwise(_any_answer, exact.contains), _ANSWER),
+    Entry(
+        "ends_with",
+        "text, part",
+        (2, 2),
+        pointwise(_any_answer, exact.ends_with, many=many.ends_with),
+        _ANSWER,
+    ),
+    Entry(
+        "contains",
+        "text, part",
+        (2, 2),
+        pointwise(_any_answer, exact.contains, many=many.contains),
+        _ANSWER,
+    ),
     Entry(
         "substring",
         "text, start, length",
         (3, 3),
-        pointwise(_substring, exact.substring),
+        pointwise(_substring, exact.substring, many=many.substring),
         "monotone from the start",
     ),
     Entry(
         "concat",
         "text, ...",
         (1, None),
-        pointwise(_concat, exact.joined_texts),
+        pointwise(_concat, exact.joined_texts, many=many.joined_texts),
         "a constant start; what follows if last",
     ),
     Entry(
         "string_trim",
         "text, [characters]",
         (1, 2),
-        pointwise(_any_text, exact.stripped),
+        pointwise(_any_text, exact.stripped, many=many.stripped),
         "any text; never fails",
     ),
     Entry(
@@ -266,5 +288,11 @@ ENTRIES: Final = (
         pointwise(_rlike, exact.rlike),
         "the fixed start behind a ^",
     ),
-    Entry("length", "text", (1, 1), pointwise(_length, exact.length), "not negative; never fails"),
+    Entry(
+        "length",
+        "text",
+        (1, 1),
+        pointwise(_length, exact.length, many=many.length),
+        "not negative; never fails",
+    ),
 )

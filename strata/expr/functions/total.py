@@ -11,6 +11,7 @@ import numpy as np
 
 from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict
 from strata.expr.functions import exact_texts as exact
+from strata.expr.functions import many_texts as many
 from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.sparktype import INT32, spark_type
@@ -77,18 +78,18 @@ ENTRIES: Final = (
         "string_trim_left",
         "text, [characters]",
         (1, 2),
-        pointwise(_anything, exact.trim_left),
+        pointwise(_anything, exact.trim_left, many=many.trim_left),
         _ANY,
     ),
     Entry(
         "string_trim_right",
         "text, [characters]",
         (1, 2),
-        pointwise(_anything, exact.trim_right),
+        pointwise(_anything, exact.trim_right, many=many.trim_right),
         _ANY,
     ),
-    Entry("init_cap", "text", _ONE, pointwise(_anything, exact.init_cap), _ANY),
-    Entry("reverse", "text", _ONE, pointwise(_anything, exact.reverse), _ANY),
+    Entry("init_cap", "text", _ONE, pointwise(_anything, exact.init_cap, many=many.init_cap), _ANY),
+    Entry("reverse", "text", _ONE, pointwise(_anything, exact.reverse, many=many.reverse), _ANY),
     Entry("string_lpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("string_rpad", "text, length, pad", _THREE, _padded, "any text; length constant"),
     Entry("hex", "x", _ONE, _anything, _ANY),
@@ -103,14 +104,14 @@ ENTRIES: Final = (
         "ascii",
         "text",
         _ONE,
-        pointwise(_between(0, 0x10FFFF), exact.code_of_first),
+        pointwise(_between(0, 0x10FFFF), exact.code_of_first, many=many.code_of_first),
         "a code point; never fails",
     ),
     Entry(
         "string_instr",
         "text, part",
         _TWO,
-        pointwise(_between(0, _MOST), exact.first_place),
+        pointwise(_between(0, _MOST), exact.first_place, many=many.first_place),
         "not negative; never fails",
     ),
     Entry("find_in_set", "text, list", _TWO, _between(0, _MOST), "not negative; never fails"),
@@ -119,7 +120,7 @@ ENTRIES: Final = (
         "octet_length",
         "text",
         _ONE,
-        pointwise(_between(0, _MOST), exact.octet_length),
+        pointwise(_between(0, _MOST), exact.octet_length, many=many.length),
         "not negative; never fails",
     ),
     Entry("bit_count", "x", _ONE, _between(0, 64), "0 to 64; never fails"),

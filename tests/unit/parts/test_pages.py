@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,7 +20,7 @@ from strata.format.manifest import encode_manifest
 from strata.format.pages import INDEX_SCHEMA, Index, decode_index, encode_index
 from strata.machine.machine import Machine
 from strata.maintain.exchange import Fresh, exchange
-from strata.parts.manifests import StoredManifest
+from strata.parts.manifests import ManifestBlobs, StoredManifest, StoredPiece
 from strata.parts.pages import PageTarget, leaves_of
 from strata.state.state import State
 from strata.stats import STATS_VERSION
@@ -67,6 +68,45 @@ def counting(stores: Stores) -> tuple[Stores, Counting]:
     blob = Counting(stores.blob)
     counted: Any = blob
     return replace(stores, blob=counted), blob
+
+
+@pytest.mark.parametrize("paged", [1, 4, 100])
+def test_some_parts_of_a_piece_are_those_of_the_whole(paged: int) -> None:
+    stores = memory_stores()
+    with cut(paged, paged_parts=paged):
+        state = shard_of(stores, [Invented(n, n) for n in range(30)])
+    manifest = StoredManifest(stores.blob, "shard", state.batches[0])
+    (piece,) = manifest.pieces()
+    whole = piece.read(["key", "rows"])
+    for rows in ([], [0], [29], [3, 4, 5], [28, 2, 2, 17], list(range(30))):
+        chosen = np.array(rows, np.int64)
+
+        assert piece.some(chosen, ["key", "rows"]).equals(whole.take(pa.array(chosen)))
+        assert piece.forgotten().some(chosen, ["key", "rows"]).num_rows == len(rows)
+
+
+def test_pages_without_a_part_that_is_wanted_are_neither_read_nor_decoded(
+    shard: tuple[Stores, State], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores, blob = counting(shard[0])
+    manifest = StoredManifest(stores.blob, "shard", shard[1].batches[0])
+    piece = StoredPiece(manifest, pages=leaves_of(manifest))
+    blob.read.clear()
+    decoded = list[int]()
+
+    def noted(self: ManifestBlobs, data: Any, columns: Any) -> list[pa.Table]:
+        decoded.append(len(data))
+        return pages_decoded(self, data, columns)
+
+    pages_decoded = ManifestBlobs.pages_decoded
+    monkeypatch.setattr(ManifestBlobs, "pages_decoded", noted)
+    found = piece.some(np.array([5, 50, 51]), ["key"])
+
+    assert found.num_rows == 3
+    assert (decoded, len(blob.read)) == ([2], 2)
+    piece.read(["key"])
+    piece.some(np.array([99]), ["key"])
+    assert (decoded, len(blob.read)) == ([2, 25, 1], 2 + 25)
 
 
 def test_a_read_opens_what_it_needs(shard: tuple[Stores, State]) -> None:

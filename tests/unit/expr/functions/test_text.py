@@ -52,3 +52,16 @@ def test_a_range_may_start_with_a_prefix_if_some_text_in_it_does() -> None:
 )
 def test_a_pattern_has_a_fixed_start(pattern: str, parsed: tuple[str, str] | None) -> None:
     assert _parse_pattern(pattern, "!") == parsed
+
+
+def test_each_part_starts_with_a_prefix_as_it_does_by_itself() -> None:
+    few = [None, *WORDS[:24]]
+    ranges = [(a, b) for a, b in product(few, few) if a is None or b is None or a <= b]
+    low, high = (pa.array(side, pa.binary()) for side in zip(*ranges, strict=True))
+    none = np.arange(len(ranges)) % 5 == 0
+    for prefix in (b"", b"a", b"ab", b"\xff", b"b\xff\x00", b"zz"):
+        found = may_start(Texts(low, high, none), prefix)
+        for row in range(len(ranges)):
+            one = may_start(Texts(low[row : row + 1], high[row : row + 1], none[[row]]), prefix)
+            flags = (np.broadcast_to(f, len(ranges))[row] for f in (found.true, found.false))
+            assert tuple(flags) == (one.true[0], one.false[0])

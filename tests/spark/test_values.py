@@ -6,12 +6,12 @@ from pyspark.sql import functions as fn
 
 from strata.spark import snapshot
 from strata.spark.values import column_extreme, column_values
-from tests.support.shards import NAME, Events, build, let_skip
+from tests.support.shards import NAME, Events, copied, let_skip
 
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    events = build(tmp_path_factory.mktemp("events"))
+    events = copied(tmp_path_factory.mktemp("events"))
     let_skip(events.stores)
     return events
 

@@ -48,43 +48,50 @@ LAYOUT = [
 ]
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("strata")
-    for name in ROOMS:
-        shutil.copytree(STRATA / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return root
+def edited(folder: Path, edit: tuple[str, str, str]) -> tuple[str, str]:
+    """Return the fingerprints of a file alone and of the same with one edit.
 
-
-def edited(root: Path, edit: tuple[str, str, str]) -> str:
-    """Return the fingerprint with one edit, which is taken back."""
+    The fingerprint of all rooms is that of each file, in order.
+    """
     name, old, new = edit
-    file = root / name
-    text = file.read_text()
+    text = (STRATA / name).read_text()
     assert old in text, edit
-    file.write_text(text.replace(old, new, 1))
-    try:
-        return code_of(root)
-    finally:
-        file.write_text(text)
+    found = []
+    for place, content in (("before", text), ("after", text.replace(old, new, 1))):
+        file = folder / place / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        found.append(code_of(folder / place))
+    return found[0], found[1]
 
 
 @pytest.mark.parametrize("edit", MEANT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
-def test_what_changes_the_meaning_begins_anew(copy: Path, edit: tuple[str, str, str]) -> None:
-    assert edited(copy, edit) != code_of(STRATA)
+def test_what_changes_the_meaning_begins_anew(tmp_path: Path, edit: tuple[str, str, str]) -> None:
+    before, after = edited(tmp_path, edit)
+
+    assert before != after
 
 
 @pytest.mark.parametrize("edit", LAYOUT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
 def test_what_changes_only_the_looks_keeps_the_evidence(
-    copy: Path, edit: tuple[str, str, str]
+    tmp_path: Path, edit: tuple[str, str, str]
 ) -> None:
-    assert edited(copy, edit) == code_of(STRATA)
+    before, after = edited(tmp_path, edit)
+
+    assert before == after
 
 
-def test_a_file_that_comes_or_goes_begins_anew(copy: Path) -> None:
-    new = copy / "decide" / "another.py"
-    new.write_text("")
-    try:
-        assert code_of(copy) != code_of(STRATA)
-    finally:
-        new.unlink()
+def test_every_file_counts_and_one_that_comes_or_goes_begins_anew(tmp_path: Path) -> None:
+    for name in ROOMS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(STRATA / name, tmp_path / name, ignore=ignored)
+    whole = code_of(STRATA)
+    assert code_of(tmp_path) == whole
+    changed = tmp_path / "decide" / "decision.py"
+    changed.write_text(changed.read_text() + "\nSPARE = 1\n")
+    with_edit = code_of(tmp_path)
+    assert with_edit != whole
+
+    (tmp_path / "decide" / "another.py").write_text("")
+
+    assert code_of(tmp_path) not in (with_edit, whole)

@@ -21,11 +21,11 @@ def preload() -> None:
     """Load everything that tasks need. Failures are left to the tasks, which raise them again."""
     try:
         import pyspark.worker  # noqa: F401
+        import sqlalchemy  # noqa: F401  # tasks that read count what they skip
 
-        import strata.compact.tasks  # and all that merging needs
-        import strata.spark.datasource  # and all that reading needs
-        import strata.store.sql  # noqa: F401  # tasks that read count what they skip
+        import strata.compact.tasks  # noqa: F401  # and all that merging needs
         from strata.config.settings import load_settings
+        from strata.spark import datasource  # noqa: F401  # and all that reading needs
         from strata.stats.flat import warm as warm_stats
         from strata.updates.warm import warm
 

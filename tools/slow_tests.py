@@ -28,11 +28,12 @@ LOOP: Final = ("-m", "not spark and not dags and not long and not browser", "-n"
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Write down how much processor time a test takes, with that of its programs."""
+    file = Path(os.environ[FOLDER]) / str(os.getpid())  # now: a test may empty the environment
     before = sum(os.times()[:4])
     try:
         return (yield)
     finally:
-        with (Path(os.environ[FOLDER]) / str(os.getpid())).open("a", encoding="utf-8") as lines:
+        with file.open("a", encoding="utf-8") as lines:
             lines.write(f"{test_name(item.nodeid)} {sum(os.times()[:4]) - before:.3f}\n")
 
 

@@ -11,6 +11,7 @@ that. NumPy's OpenBLAS starts threads unless `OPENBLAS_NUM_THREADS` is 1: see
 
 import gc
 import sys
+import zipimport
 from contextlib import redirect_stdout
 
 from pyspark.daemon import manager
@@ -20,16 +21,32 @@ def preload() -> None:
     """Load everything that tasks need. Failures are left to the tasks, which raise them again."""
     try:
         import pyspark.worker  # noqa: F401
+        import sqlalchemy  # noqa: F401  # tasks that read count what they skip
 
         import strata.compact.tasks  # noqa: F401  # and all that merging needs
+        from strata.config.settings import load_settings
+        from strata.spark import datasource  # noqa: F401  # and all that reading needs
         from strata.stats.flat import warm as warm_stats
         from strata.updates.warm import warm
 
         warm()
         warm_stats()
+        load_settings(None, {})  # compiles what checks them
     except Exception as error:
         print(f"strata is not loaded ahead: {error!r}", file=sys.stderr)  # noqa: T201 -- Spark's log
+    _forget_archives()
     gc.freeze()  # otherwise garbage collection would copy the pages that workers share
+
+
+def _forget_archives() -> None:
+    """Drop the importers of packages in archives, which are made again when they are asked.
+
+    PySpark is imported from an archive. Each of its packages has an importer, and each importer
+    would read the archive's whole list of files again in the first task of every worker.
+    """
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimport.zipimporter):
+            del sys.path_importer_cache[path]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from strata.store.memory import MemoryBlob
 from strata.store.named import get_named
 from strata.store.open import Stores
 from tests.support.batches import spec
-from tests.support.shards import NAME, build
+from tests.support.shards import NAME, copied
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +101,7 @@ def test_a_document_without_a_digest_is_read_and_no_flip_of_it_is_a_newer_versio
 
 def test_damage_names_shard_number_and_cure(tmp_path: Path) -> None:
     """In the database itself: a bit of a bound, then one of a field's name."""
-    events = build(tmp_path)
+    events = copied(tmp_path)
     machine = Machine(events.stores)
     seqno = machine.load(NAME).seqno
     file = events.settings.store.consensus.removeprefix("sqlite:///")
@@ -187,7 +187,7 @@ def damage(stores: Stores, key: str) -> None:
 
 def test_what_is_read_whole_is_compared(tmp_path: Path) -> None:
     """By each who reads it: old commits, collections, rejected rows, a manifest."""
-    events = build(tmp_path)
+    events = copied(tmp_path)
     stores = events.stores
     state = Machine(stores).load(NAME)
     old, names = encode_commits(()), encode_catalog(Catalog(1, 1, ()))
@@ -216,7 +216,7 @@ def test_what_is_read_whole_is_compared(tmp_path: Path) -> None:
 
 def test_no_flipped_bit_releases_the_kill_switch(tmp_path: Path) -> None:
     """What cannot be believed counts as thrown, also where it was released."""
-    stores = build(tmp_path).stores
+    stores = copied(tmp_path).stores
     throw(stores, thrown=True, who="ann", reason="a")
     released = throw(stores, thrown=False, who="bob", reason="b")
     head = stores.consensus.head(kill.KEY)

@@ -18,7 +18,7 @@ from strata.machine.machine import Machine
 from strata.rollout.gates import LADDER
 from strata.shard import open_shard
 from tests.support.climb import standing
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 ID = Column(1, "id", "long")
 WHERE: Expr = Call("greater_than", (ID, Literal(10_000, "long")), "boolean")
@@ -28,7 +28,7 @@ ASKED = ("on", "off", None)
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    return build(tmp_path_factory.mktemp("events"))
+    return copied(tmp_path_factory.mktemp("events"))
 
 
 def stand(events: Events, mode: str) -> None:

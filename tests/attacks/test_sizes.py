@@ -29,7 +29,7 @@ from strata.state.rollout import trip
 from strata.ui.pages import Asked, ConsolePages
 from strata.ui.what_if import Analyst
 from tests.attacks.test_report import PLAIN, SUMMARY
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 LONG = "x" * 10_000_000
 COLUMN = Column(1, "id", "long")
@@ -38,7 +38,7 @@ WHERE = Filter(Call("greater_than", (COLUMN, Literal(10, "long")), "boolean"), "
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    return build(tmp_path_factory.mktemp("sizes"))
+    return copied(tmp_path_factory.mktemp("sizes"))
 
 
 def small(error: StrataError) -> None:
@@ -129,7 +129,7 @@ def test_the_history_keeps_the_beginning_of_a_reason_and_says_so(events: Events)
 
 
 def test_pages_of_the_console_cut_what_is_long(tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     Machine(events.stores).apply(NAME, partial(trip, reason=LONG, quarantine=[LONG]))
 
     settings = Settings(store=events.settings.store)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from strata.audit import receipts
 from strata.decide.decision import decide
+from strata.decide.descent import load_manifest
 from strata.decide.explain import explain_filter
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
@@ -105,12 +106,10 @@ OTHERS = st.sets(st.sampled_from(["1", "3", "greater_than"]), max_size=1)
 
 def state_of(stores: Stores, parts: set[int], others: set[str]) -> State:
     state = Machine(stores).load("shard")
-    every = [one.ref.key for one in decided(stores, state, NOTHING)]
+    tables = [load_manifest(stores, state, batch) for batch in state.batches if batch.manifest]
+    every = [ref.key for table in tables for ref in manifests.part_refs(table)]
     words = {every[number % len(every)] for number in parts} | others
     return replace(state, rollout=replace(state.rollout, quarantine=tuple(sorted(words))))
-
-
-NOTHING = Filter(compare("equal_to", 1, "long", 0), "n = 0", 0, 0)
 
 
 def skipped(parts: list[Decided]) -> list[str]:

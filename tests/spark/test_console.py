@@ -12,14 +12,14 @@ from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.ui.pages import Asked, ConsolePages
 from strata.ui.what_if import Analyst
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    return build(tmp_path_factory.mktemp("events"))
+    return copied(tmp_path_factory.mktemp("events"))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from strata.spark.count import row_count
 from strata.spark.front.catalyst import analyse
 from tests.spark.test_snapshot import FILTERS
 from tests.support.plain_filters import RELATION
-from tests.support.shards import NAME, UPPER, Events, build, let_skip
+from tests.support.shards import NAME, UPPER, Events, copied, let_skip
 
 WHERE = [
     *(where for where, _ in FILTERS),
@@ -29,7 +29,7 @@ WHERE = [
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    events = build(tmp_path_factory.mktemp("events"))
+    events = copied(tmp_path_factory.mktemp("events"))
     let_skip(events.stores)
     return events
 

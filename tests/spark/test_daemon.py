@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipimport
 
 from pyspark.sql import SparkSession
 
@@ -17,9 +18,16 @@ print(*sorted(task.read_text().strip() for task in Path("/proc/self/task").glob(
 
 
 def loaded(_: int) -> bool:
-    """Tell whether the worker had the merge, and its kernels, before its first task."""
+    """Tell whether the worker had merge, kernels and reader before its first task."""
     kernels = sys.modules.get("strata.kernels.merge_words")
-    return "strata.compact.tasks" in sys.modules and bool(kernels.sort_words.signatures)
+    needed = {"strata.compact.tasks", "strata.spark.datasource", "sqlalchemy", "pydantic"}
+    return needed <= sys.modules.keys() and bool(kernels.sort_words.signatures)
+
+
+def archives(_: int) -> int:
+    """Count the importers that list an archive anew when a worker's path changes."""
+    known = sys.path_importer_cache.values()
+    return sum(isinstance(one, zipimport.zipimporter) for one in known)
 
 
 def environment(_: int) -> dict[str, str]:
@@ -28,6 +36,12 @@ def environment(_: int) -> dict[str, str]:
 
 def test_a_worker_finds_the_engine_loaded(spark: SparkSession) -> None:
     assert spark.sparkContext.parallelize([0], 1).map(loaded).collect() == [True]
+
+
+def test_a_new_worker_lists_no_archive_for_each_package_of_pyspark(spark: SparkSession) -> None:
+    (found,) = spark.sparkContext.parallelize([0], 1).map(archives).collect()
+
+    assert found < 8, "there were 16"
 
 
 def test_a_worker_has_the_environment_that_libraries_read_as_they_are_loaded(

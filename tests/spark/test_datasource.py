@@ -19,14 +19,14 @@ from strata.expr.nodes import Call, Column, Literal
 from strata.spark import where_option
 from strata.spark.datasource import StrataReader, request
 from strata.spark.front.pushed import pushed_filter
-from tests.support.shards import COLUMNS, NAME, UPPER, Events, build, counted, let_skip
+from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    events = build(tmp_path_factory.mktemp("source"))
+    events = copied(tmp_path_factory.mktemp("source"))
     let_skip(events.stores)
     return events
 

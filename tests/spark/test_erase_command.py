@@ -15,7 +15,7 @@ from strata.machine.machine import Machine
 from strata.read.scan import scan
 from strata.state.holds import hold, release
 from tests.spark.test_explain_command import run
-from tests.support.shards import NAME, UPPER, Events, build, counted, let_skip
+from tests.support.shards import NAME, UPPER, Events, copied, counted, let_skip
 
 pytestmark = pytest.mark.spark
 WHERE = "carrier = 'AA' and get_json_object(payload, '$.n') < 150"
@@ -24,7 +24,7 @@ MARK = "the-mark-of-a-state"
 
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
-    return build(tmp_path)
+    return copied(tmp_path)
 
 
 def erases(row: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.cli.app import main
-from tests.support.shards import NAME, Events, build, let_skip
+from tests.support.shards import NAME, Events, copied, let_skip
 
 pytestmark = pytest.mark.spark
 WHERE = "id >= 250 and get_json_object(payload, '$.n') is not null"
@@ -16,7 +16,7 @@ WHERE = "id >= 250 and get_json_object(payload, '$.n') is not null"
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    events = build(tmp_path_factory.mktemp("events"))
+    events = copied(tmp_path_factory.mktemp("events"))
     let_skip(events.stores)
     return events
 

@@ -34,7 +34,7 @@ from strata.spark.front.catalyst import analyse
 from strata.spark.front.growth import check_growth
 from strata.spark.limited import TooLong, run_within
 from tests.spark.answers import session, store
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 pytestmark = pytest.mark.spark
 MARK = "strata.attack"
@@ -151,13 +151,13 @@ EXPRESSIONS = [
 
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
-    return build(tmp_path)
+    return copied(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Events:
     """A shard to which no test does anything."""
-    return build(tmp_path_factory.mktemp("unchanged"))
+    return copied(tmp_path_factory.mktemp("unchanged"))
 
 
 @pytest.fixture(autouse=True, scope="module")

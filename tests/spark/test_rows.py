@@ -36,7 +36,7 @@ from strata.spark.rows import (
 )
 from strata.spark.runner import TASKS_PER_CORE, WAVES
 from tests.support.paged import Invented, cut, shard_of
-from tests.support.shards import Events, build
+from tests.support.shards import Events, copied
 from tests.support.stored import memory_stores
 
 
@@ -105,7 +105,7 @@ def test_names_that_would_clash_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    return build(tmp_path_factory.mktemp("rows"))
+    return copied(tmp_path_factory.mktemp("rows"))
 
 
 def test_rows_can_tell_their_part_and_keep_their_times(spark: SparkSession, events: Events) -> None:

@@ -23,7 +23,17 @@ from strata.spark.count import row_count
 from strata.spark.failures import engine_error
 from strata.spark.front.catalyst import analyse
 from strata.store.open import open_stores
-from tests.support.shards import COLUMNS, NAME, START, UPPER, Events, build, counted, let_skip, spec
+from tests.support.shards import (
+    COLUMNS,
+    NAME,
+    START,
+    UPPER,
+    Events,
+    copied,
+    counted,
+    let_skip,
+    spec,
+)
 
 HOUR_US = 3_600_000_000
 START_US = int(START.timestamp()) * 1_000_000
@@ -46,7 +56,7 @@ FILTERS: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    events = build(tmp_path_factory.mktemp("events"))
+    events = copied(tmp_path_factory.mktemp("events"))
     let_skip(events.stores)
     return events
 
@@ -117,7 +127,7 @@ def test_consolidated_reads_are_what_spark_groups(
 ) -> None:
     """At every time, with every filter, skipping or not, whatever columns are asked for."""
     monkeypatch.setattr("strata.spark.slices.LEAST_BYTES", 1)
-    settings, draw = build(tmp_path).settings, random.Random(20)
+    settings, draw = copied(tmp_path).settings, random.Random(20)
     if compacted:
         compact_shard(open_stores(settings.store), NAME, settings, full=True)
     for as_of in (0, 700, 1000, 2500, None):
@@ -248,7 +258,7 @@ def test_what_cannot_be_read_is_an_invalid_request(
 
 
 def test_a_missing_part_is_corrupt_and_named(spark: SparkSession, tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     key = plan_read(events.stores, events.state).fetched[3].key
     events.stores.blob.delete(key)
 
@@ -262,7 +272,7 @@ def test_a_missing_part_is_corrupt_and_named(spark: SparkSession, tmp_path: Path
 
 
 def test_a_label_and_the_clock_are_times(spark: SparkSession, tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     shard = Shard(events.stores, NAME)
     shard.tag("release-1", at=1500)
     (tmp_path / "strata.toml").write_text(

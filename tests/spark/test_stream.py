@@ -18,14 +18,14 @@ from strata.read.changes import plan_changes
 from strata.spark import where_option
 from strata.spark.front.option import question
 from strata.state.tombstone import drop
-from tests.support.shards import NAME, Events, append, build, counted, event, let_skip, spec
+from tests.support.shards import NAME, Events, append, copied, counted, event, let_skip, spec
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
-    return build(tmp_path)
+    return copied(tmp_path)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from strata.history import usage
 from strata.model.settings import MetricsSettings
 from strata.spark import where_option
 from strata.spark.snapshot import snapshot
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
     """A shard without notes: in some hours two of the filters would share a slot."""
-    return build(tmp_path)
+    return copied(tmp_path)
 
 
 @pytest.fixture

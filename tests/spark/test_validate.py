@@ -30,14 +30,14 @@ from strata.store import keys
 from strata.ui.evidence import points_of
 from strata.ui.nights import checked_filters
 from tests.support.climb import standing
-from tests.support.shards import NAME, Events, build
+from tests.support.shards import NAME, Events, copied
 
 WHERE = "at >= timestamp'2013-01-12 00:00:00' and at < now()"
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> Events:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     Machine(events.stores).apply(NAME, partial(standing, mode="on", percent=0))
     return events
 

@@ -11,7 +11,7 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import UsageSettings
 from strata.model.types import parse_type
 from strata.spark import temporary_views
-from tests.support.shards import NAME, UPPER, Events, build, counted, let_skip
+from tests.support.shards import NAME, UPPER, Events, copied, counted, let_skip
 from tests.support.stored import append, create
 from tests.support.updates import table
 
@@ -26,7 +26,7 @@ UPDATES = [("AA", 1, 0, 1), ("B6", 2, 900, 1), ("AA", 1, 1600, -1), ("AA", 7, 16
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
     """The shard of events, and one beside it that is behind."""
-    events = build(tmp_path_factory.mktemp("views"))
+    events = copied(tmp_path_factory.mktemp("views"))
     let_skip(events.stores)
     create(events.stores, RELATION, name=SHORT)
     append(events.stores, SHORT, 0, BEHIND, [table(RELATION, UPDATES)])

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ from strata.parts.write import write_batch, write_parts
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.state import State
 from strata.stats.members import wanted_places
+from strata.stats.nested import places
 from strata.stats.pairs import wanted_pairs
 from strata.store import keys
 from strata.store.open import Stores, open_stores
@@ -170,13 +172,20 @@ def _stats(relation: Relation, budget: int, seed: int) -> StatsSpec:
     names += [f"{c.name}.{key}" for c in relation.columns for key in MEMBERS]
     known = [n for n in names if wanted_places(relation, StatsSpec(sets=(n,)))]
     sets, blooms = (tuple(n for n in known if rng.random() < 0.4) for _ in range(2))
-    pairs = tuple(some for some in permutations(names, 2) if _is_pair(relation, some))
+    pairs = _pairs(relation)
     pairs = tuple(random.Random(seed + 1).sample(pairs, min(len(pairs), PAIRED)))
     return StatsSpec(budget_bytes=budget, sets=sets, blooms=blooms, bloom_bits=12, pairs=pairs)
 
 
-def _is_pair(relation: Relation, names: tuple[str, ...]) -> bool:
-    return bool(wanted_pairs(relation, StatsSpec(pairs=(names,))))
+@cache
+def _pairs(relation: Relation) -> tuple[tuple[str, str], ...]:
+    """Return the names of places whose differences can be recorded, in order."""
+    names = [c.name for c in relation.columns]
+    for column in relation.columns:
+        inside = {".".join(place.names) for place in places(column.type)}
+        names += [f"{column.name}.{key}" for key in MEMBERS if key in inside]
+    found = permutations(names, 2)
+    return tuple(some for some in found if wanted_pairs(relation, StatsSpec(pairs=(some,))))
 
 
 def random_updates(

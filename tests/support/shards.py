@@ -5,13 +5,16 @@ encodings, then columns only. The last batch takes back some rows of the first.
 """
 
 import random
+import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -103,6 +106,31 @@ def build(folder: Path, blob: str | None = None) -> Events:
         append(stores, state, new, lower, layout)
         updates += new
     return Events(settings, tuple(updates))
+
+
+def copied(folder: Path) -> Events:
+    """Return the shard of `build` below `folder`, a copy: it is written once a process.
+
+    Cost: 20 ms instead of 2 s. Tests that change how parts are written build their own.
+    """
+    written, updates = _written()
+    shutil.copytree(Path(written.name) / "blob", folder / "blob")
+    with (
+        sqlite3.connect(Path(written.name) / "consensus.db") as source,
+        sqlite3.connect(folder / "consensus.db") as target,
+    ):
+        source.backup(target)
+    source.close()
+    target.close()
+    place = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
+    return Events(Settings(place), updates)
+
+
+@cache
+def _written() -> tuple[TemporaryDirectory[str], tuple[Update, ...]]:
+    """Return the folder that holds the shard of `build`, and its twin."""
+    folder = TemporaryDirectory(prefix="strata-events-")
+    return folder, build(Path(folder.name)).updates
 
 
 def let_skip(stores: Stores, name: str = NAME) -> None:

@@ -18,6 +18,7 @@ from strata.parts.write import write_batch, write_parts
 from strata.read.scan import scan
 from strata.state.state import State
 from strata.store.keys import part_prefix
+from strata.store.memory import memory_blob, memory_consensus
 from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import consolidate
 from strata.updates.order import sort_updates
@@ -30,6 +31,16 @@ def memory_stores() -> Stores:
     """Return new, empty stores with a clock that stands still."""
     name = f"memory://test-{next(_numbers)}"
     return open_stores(StoreSettings(blob=name, consensus=name), clock=lambda: 1_000_000)
+
+
+def copied_stores(stores: Stores) -> Stores:
+    """Return new memory stores that hold what others hold."""
+    new = memory_stores()
+    old_name, new_name = (one.settings.blob.removeprefix("memory://") for one in (stores, new))
+    memory_blob(new_name).live.update(memory_blob(old_name).live)
+    log = memory_consensus(old_name).log
+    memory_consensus(new_name).log.update({key: [*versions] for key, versions in log.items()})
+    return new
 
 
 def killed(stores: Stores) -> Stores:

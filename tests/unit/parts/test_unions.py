@@ -32,7 +32,7 @@ from strata.stats import row_stream, union
 from strata.store.interface import Blob
 from strata.store.keys import BlobKind, generation_of, parse_key
 from strata.store.open import Stores
-from tests.support.shards import NAME, build, let_skip
+from tests.support.shards import NAME, copied, let_skip
 from tests.unit.decide.test_plan import load, stores
 
 __all__ = ["stores"]
@@ -56,7 +56,7 @@ def of_parts(stores: Stores, state: State, batch: Batch) -> pa.Table:
 
 
 def test_each_batch_of_several_parts_has_a_union_in_a_blob(tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     blob, state = events.stores.blob, events.state
     found = [b for b in state.batches if b.union]
     assert len(found) == 2, "the first has parts without statistics"
@@ -85,7 +85,7 @@ def with_union(blob: Blob, batch: Batch, state: State) -> Batch:
 
 
 def test_a_state_from_before_is_read_and_moves_its_unions_out(tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     blob, state = events.stores.blob, events.state
     old = inline(state, blob)
     unions._KNOWN.clear()
@@ -97,7 +97,7 @@ def test_a_state_from_before_is_read_and_moves_its_unions_out(tmp_path: Path) ->
 
 
 def test_the_next_commit_moves_them_out(tmp_path: Path) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     machine = Machine(events.stores)
     before = events.state
 
@@ -131,7 +131,7 @@ def test_a_batch_of_one_part_needs_none(stores: Stores, monkeypatch: pytest.Monk
 
 def test_a_damaged_union_is_told_and_never_used(tmp_path: Path) -> None:
     """A read goes on with the manifest; soft evaluation's look at the batches finds it."""
-    events = build(tmp_path)
+    events = copied(tmp_path)
     let_skip(events.stores)
     state, blob = events.state, events.stores.blob
     wanted = plan_read(events.stores, state, filter=FAR)
@@ -159,7 +159,7 @@ def test_a_damaged_union_is_told_and_never_used(tmp_path: Path) -> None:
 def test_far_blobs_are_asked_for_at_once_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events = build(tmp_path)
+    events = copied(tmp_path)
     state = events.state
     asked: list[str] = []
     get = type(events.stores.blob).get
@@ -179,7 +179,7 @@ def test_far_blobs_are_asked_for_at_once_and_once(
 
 def test_a_mismatch_is_explained_without_a_union_that_is_damaged(tmp_path: Path) -> None:
     """Who looks at the batches says that it is damaged; a verdict is not lost for it."""
-    events = build(tmp_path)
+    events = copied(tmp_path)
     state = events.state
     skipped = next(s for s in decide_all(events.stores, state, FAR).skipped if s.batch.union)
     path = tmp_path / "blob" / (skipped.batch.union or "")
@@ -193,7 +193,7 @@ def test_new_statistics_leave_no_union_of_the_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where nothing is known of the batch as a whole any more: the old one may have lied."""
-    events = build(tmp_path)
+    events = copied(tmp_path)
     before = events.state.batches
     monkeypatch.setattr(exchange, "row_stream", lambda _: None)
     trim_shard(events.stores, NAME, budget_bytes=40)

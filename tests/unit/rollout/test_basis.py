@@ -48,53 +48,53 @@ LAYOUT = [
 ]
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("strata")
-    for name in ROOMS:
-        shutil.copytree(STRATA / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return root
+def edited(folder: Path, edit: tuple[str, str, str]) -> tuple[str, str]:
+    """Return the fingerprints of a file alone and of the same with one edit.
 
-
-@pytest.fixture(scope="module")
-def known() -> str:
-    return code_of(STRATA)
-
-
-def edited(root: Path, edit: tuple[str, str, str]) -> str:
-    """Return the fingerprint with one edit, which is taken back."""
+    The fingerprint of all rooms is that of each file, in order.
+    """
     name, old, new = edit
-    file = root / name
-    text = file.read_text()
+    text = (STRATA / name).read_text()
     assert old in text, edit
-    file.write_text(text.replace(old, new, 1))
-    try:
-        return code_of(root)
-    finally:
-        file.write_text(text)
+    found = []
+    for place, content in (("before", text), ("after", text.replace(old, new, 1))):
+        file = folder / place / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        found.append(code_of(folder / place))
+    return found[0], found[1]
 
 
 @pytest.mark.parametrize("edit", MEANT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
-def test_what_changes_the_meaning_begins_anew(
-    copy: Path, known: str, edit: tuple[str, str, str]
-) -> None:
-    assert edited(copy, edit) != known
+def test_what_changes_the_meaning_begins_anew(tmp_path: Path, edit: tuple[str, str, str]) -> None:
+    before, after = edited(tmp_path, edit)
+
+    assert before != after
 
 
 @pytest.mark.parametrize("edit", LAYOUT, ids=lambda edit: f"{edit[0]}: {edit[2][:30]}")
 def test_what_changes_only_the_looks_keeps_the_evidence(
-    copy: Path, known: str, edit: tuple[str, str, str]
+    tmp_path: Path, edit: tuple[str, str, str]
 ) -> None:
-    assert edited(copy, edit) == known
+    before, after = edited(tmp_path, edit)
+
+    assert before == after
 
 
-def test_a_file_that_comes_or_goes_begins_anew(copy: Path, known: str) -> None:
-    new = copy / "decide" / "another.py"
-    new.write_text("")
-    try:
-        assert code_of(copy) != known
-    finally:
-        new.unlink()
+def test_every_file_counts_and_one_that_comes_or_goes_begins_anew(tmp_path: Path) -> None:
+    for name in ROOMS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(STRATA / name, tmp_path / name, ignore=ignored)
+    whole = code_of(STRATA)
+    assert code_of(tmp_path) == whole
+    changed = tmp_path / "decide" / "decision.py"
+    changed.write_text(changed.read_text() + "\nSPARE = 1\n")
+    with_edit = code_of(tmp_path)
+    assert with_edit != whole
+
+    (tmp_path / "decide" / "another.py").write_text("")
+
+    assert code_of(tmp_path) not in (with_edit, whole)
 
 
 @pytest.fixture
@@ -102,43 +102,50 @@ def cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.dont_write_bytecode", False)
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Return a root with one deciding file."""
+    file = tmp_path / "root" / "decide" / "draw.py"
+    file.parent.mkdir(parents=True)
+    shutil.copy(STRATA / "decide" / "draw.py", file)
+    return tmp_path / "root"
+
+
 @pytest.mark.usefixtures("cached")
-def test_a_kept_fingerprint_is_used_for_the_same_bytes_alone(copy: Path, tmp_path: Path) -> None:
+def test_a_kept_fingerprint_is_used_for_the_same_bytes_alone(small: Path, tmp_path: Path) -> None:
     place = tmp_path / "kept.txt"
-    code = kept_code(copy, [place])
-    assert code == code_of(copy)
+    assert kept_code(small, [place]) == code_of(small)
     seal, kept = place.read_text().split()
-    assert kept == code
+    assert kept == code_of(small)
     place.write_text(f"{seal} {'0' * 12}\n")
-    assert kept_code(copy, [tmp_path / "none.txt", place]) == "0" * 12
-    file = copy / "decide" / "draw.py"
+    assert kept_code(small, [tmp_path / "none.txt", place]) == "0" * 12
+    file = small / "decide" / "draw.py"
     text = file.read_bytes()
     for edit in (b"\nSPARE = 1\n", b"\n# A word.\n"):
         file.write_bytes(text + edit)
-        try:
-            assert kept_code(copy, [place]) == code_of(copy)
-        finally:
-            file.write_bytes(text)
+        assert kept_code(small, [place]) == code_of(small)
 
 
 @pytest.mark.usefixtures("cached")
 @pytest.mark.parametrize("text", ["", "\xff", "0" * 64, f"{'0' * 64} {'0' * 12}\n"])
-def test_a_kept_fingerprint_that_is_none_is_replaced(copy: Path, tmp_path: Path, text: str) -> None:
+def test_a_kept_fingerprint_that_is_none_is_replaced(
+    small: Path, tmp_path: Path, text: str
+) -> None:
     place = tmp_path / "kept.txt"
     place.write_text(text, "latin-1")
-    assert kept_code(copy, [place]) == code_of(copy) == place.read_text().split()[1]
+    assert kept_code(small, [place]) == code_of(small) == place.read_text().split()[1]
 
 
 def test_without_caches_nothing_is_kept(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.dont_write_bytecode", True)
-    assert kept_code(copy, [tmp_path / "kept.txt"]) == code_of(copy)
-    assert not list(tmp_path.iterdir())
+    assert kept_code(small, [tmp_path / "kept.txt"]) == code_of(small)
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
 
 @pytest.mark.usefixtures("cached")
-def test_a_folder_that_cannot_be_written_keeps_nothing(copy: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_keeps_nothing(small: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert kept_code(copy, [tmp_path / "file" / "kept.txt"]) == code_of(copy)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert kept_code(small, [tmp_path / "file" / "kept.txt"]) == code_of(small)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "root"]

@@ -33,7 +33,7 @@ LAYOUT = [
     ("decide/decision.py", '"""The verdict:', '"""The judgement:\n\n'),
     ("decide/decision.py", "return flags[::-1]", "return (flags[::-1])  # turned around"),
     ("decide/decision.py", "NO_PROOF: Final = -1", "\n\nNO_PROOF: Final = (\n    -1\n)"),
-    ("decide/decision.py", "65_536", "65536"),
+    ("decide/decision.py", "131_072", "131072"),
     ("spark/front/ordered.py", '"""Return the stages', '"""Give the stages'),
     ("spark/front/ordered.py", '"And"', "'And'"),
     (

@@ -130,7 +130,7 @@ def beside(text: str) -> Iterator[str]:
         yield text[:place] + text[place + 1 :]
 
 
-def test_whatever_one_edit_makes_is_as_one_text() -> None:
+def test_each_text_that_one_edit_makes_is_as_by_itself() -> None:
     """Days and times at their ends, long numbers, and signs wherever they are."""
     texts = sorted({edited for one in (*LIKE_MOMENTS, *LIKE_NUMBERS) for edited in beside(one)})
     for first in range(0, len(texts), _AT_ONCE):

@@ -150,7 +150,7 @@ PLANTED: Final = (
         "strata.stats.json_shapes",
         "if like & order",
         "if like",
-        "tests/laws/test_json_shapes.py::test_whatever_one_edit_makes_is_as_one_text",
+        "tests/laws/test_json_shapes.py::test_each_text_that_one_edit_makes_is_as_by_itself",
     ),
     Planted(
         "a T between day and time of a string in JSON is a space",

@@ -132,7 +132,7 @@ def test_a_week_begins_anywhere_within_eleven_days_of_the_least_date() -> None:
     assert plain.high[0] < 20 - 2**31
 
 
-def test_years_that_are_too_many_months_fail_whatever_months_are_added() -> None:
+def test_years_that_are_too_many_months_fail_with_any_months() -> None:
     expr = call(
         "make_ym_interval",
         Column(0, "y", "integer"),

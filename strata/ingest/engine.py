@@ -31,7 +31,7 @@ from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import paths_used
-from strata.model.runner import Runner, is_here, serial
+from strata.model.runner import Runner, is_here, serial, width
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
 from strata.state.source import check_source
@@ -129,7 +129,15 @@ def ingest_steps(  # noqa: PLR0913  the same
         placed = replace(settings, store=stores.settings)
         pieces = split_large(placed, state, [work.step for work in open_works], runner)
         groups = [
-            ingest_tasks(placed, state, work.step, layout=write_format, batch=number, pieces=pieces)
+            ingest_tasks(
+                placed,
+                state,
+                work.step,
+                layout=write_format,
+                batch=number,
+                pieces=pieces,
+                cores=width(runner),
+            )
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)

@@ -17,6 +17,7 @@ from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.task import IngestTask, Step
 from strata.model.runner import Runner
 from strata.model.settings import Settings
+from strata.model.spec import ORDERED
 from strata.model.time import format_time
 from strata.state.state import State
 
@@ -24,6 +25,7 @@ PERIOD: Final = re.compile(
     r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
 )
 STEPS_MAX: Final = 100_000
+LEAST_BYTES: Final = 4 << 20  # of a task that is there to keep a core busy
 TASK_FILES: Final = 2000  # at most per task, a few seconds' work
 NO_PIECES: Final[Mapping[str, Sequence[SourceFile]]] = MappingProxyType({})
 
@@ -52,7 +54,7 @@ def steps_of(lower: int, upper: int, every: str | None = None) -> list[Step]:
     return [Step(a, b) for a, b in pairwise(bounds)]
 
 
-def ingest_tasks(
+def ingest_tasks(  # noqa: PLR0913  the choices of one step
     settings: Settings,
     state: State,
     step: Step,
@@ -60,10 +62,12 @@ def ingest_tasks(
     layout: str | None = None,
     batch: int = 0,
     pieces: Mapping[str, Sequence[SourceFile]] = NO_PIECES,
+    cores: int = 1,
 ) -> list[IngestTask]:
     """Return the tasks of a step whose interval, token and files are known.
 
-    `pieces`: by path, for files that `split_large` has cut.
+    `pieces`: by path, for files that `split_large` has cut. `cores`: that should be busy. Each task
+    of rows that are appended makes a run, so these get no more tasks than they need.
     """
     files = [
         piece.numbered(number)
@@ -71,9 +75,13 @@ def ingest_tasks(
         for piece in pieces.get(file.path, (file,))
     ]
     whole = whole_task(settings, state, step, layout=layout)
+    limit = settings.ingest.task_bytes
+    if cores > 1 and state.spec.source.envelope in ORDERED:
+        share = -(-sum(file.load_bytes for file in files) // cores)
+        limit = min(limit, max(share, LEAST_BYTES))
     return [
         replace(whole, files=group, batch=batch, number=number)
-        for number, group in enumerate(grouped_files(files, settings.ingest.task_bytes))
+        for number, group in enumerate(grouped_files(files, limit))
     ]
 
 

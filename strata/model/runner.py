@@ -112,6 +112,11 @@ def threads(count: int) -> Runner:
     return Threads(count)
 
 
+def width(runner: Runner) -> int:
+    """Return how many items a runner of this process works on at once; 1: it is none."""
+    return min(runner.count, cores()) if isinstance(runner, Threads) else 1
+
+
 def is_here(runner: Runner) -> bool:
     """Return whether a runner stays in this process, so that items and results are not copied."""
     return runner is serial or isinstance(runner, Threads)

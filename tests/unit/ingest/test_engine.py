@@ -240,6 +240,27 @@ def test_a_task_takes_files_by_bytes(world: World) -> None:
     ]
 
 
+def test_changes_keep_all_cores_busy_and_appended_rows_stay_one_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strata.ingest.plan.LEAST_BYTES", 30)
+    for day in (1, 2, 3, 4):
+        world.put(f"in/1970-01-0{day}.csv", "id,name\n1,x\n")
+    step = Step(0, 4 * DAY, "plan", tuple(files_by_time(str(world.root), ["in/"])))
+    state = world.state
+
+    def groups(envelope: str, cores: int) -> list[int]:
+        source = replace(state.spec.source, envelope=envelope)
+        changed = replace(state, spec=replace(state.spec, source=source))
+        tasks = ingest_tasks(world.settings, changed, step, cores=cores)
+        return [len(task.files) for task in tasks]
+
+    assert groups("append", 2) == [4]
+    assert groups("upsert", 1) == [4]
+    assert groups("upsert", 2) == [2, 2]
+    assert groups("debezium", 8) == [2, 2], "a task has 30 bytes or more"
+
+
 def test_an_unreadable_row_is_quarantined_and_counted(world: World) -> None:
     good = "".join(f"{n},x\n" for n in range(20))
     file = world.put("a.csv", f"id,name\nbad,first\n{good},\nonly one field\n")

@@ -3,11 +3,21 @@
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.runner import Here, Runner, cores, heaviest_first, serial, threads
+from strata.model.runner import (
+    Here,
+    Runner,
+    cores,
+    heaviest_first,
+    is_here,
+    serial,
+    threads,
+    width,
+)
 
 RUNNERS = [serial, threads(1), threads(4)]
 
@@ -99,3 +109,11 @@ def test_the_heaviest_items_are_begun_first() -> None:
 
     assert heaviest_first(items) == [1, 3, 0, 2]
     assert heaviest_first(range(3)) == [0, 1, 2]
+
+
+def test_only_threads_are_several_here() -> None:
+    assert [width(runner) for runner in (serial, threads(1), threads(2))] == [1, 1, min(2, cores())]
+    assert is_here(serial)
+    assert is_here(threads(3))
+    remote: Any = map
+    assert not is_here(remote)

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
-from strata.ingest import engine
+from strata.ingest import engine, plan
 from strata.ingest.changes.lookup import rows_of_keys
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.readers.change import key_bytes, key_ids
+from strata.model.runner import Runner, serial, threads
 from strata.model.settings import IngestSettings, Settings
 from strata.model.time import MIN_TIME
 from strata.read.scan import scan
@@ -413,9 +414,18 @@ def test_changes_wait_in_memory_or_in_a_blob(
 
 
 @settings(max_examples=tries(12, 250), deadline=None, suppress_health_check=list(HealthCheck))
-@given(CHANGES, st.sampled_from([1 << 20, 60]), st.sampled_from([0, 1 << 20]))
+@given(
+    CHANGES,
+    st.sampled_from([1 << 20, 60]),
+    st.sampled_from([0, 1 << 20]),
+    st.sampled_from([serial, threads(2)]),
+)
 def test_the_shard_is_the_table_at_any_time(
-    tmp_path_factory: Any, changes: list[tuple[str, int, int]], task_bytes: int, in_memory: int
+    tmp_path_factory: Any,
+    changes: list[tuple[str, int, int]],
+    task_bytes: int,
+    in_memory: int,
+    runner: Runner,
 ) -> None:
     world = world_of(tmp_path_factory.mktemp("law"), "debezium")
     days: dict[int, list[Any]] = {}
@@ -432,7 +442,8 @@ def test_the_shard_is_the_table_at_any_time(
     small = Settings(store=world.settings.store, ingest=IngestSettings(task_bytes))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "HERE_BYTES", in_memory)
-        run(world, 1, max([1, *days]), settings=small)
+        patch.setattr(plan, "LEAST_BYTES", 1)  # so that both threads have a task
+        run(world, 1, max([1, *days]), settings=small, runner=runner)
 
     for time, table in tables.items():
         if time < world.state.upper:

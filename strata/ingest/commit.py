@@ -116,12 +116,16 @@ class Committer:
 
 
 def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:
-    """Return the parts of all tasks, with runs numbered across the batch."""
-    numbers: dict[tuple[int, int], int] = {}
+    """Return the parts of all tasks, with runs numbered across the batch.
+
+    Slices of the sort order are one run, one behind another.
+    """
+    numbers: dict[tuple[int, int] | None, int] = {}
     parts = []
     for task, result in enumerate(results):
         for part in result.parts:
-            run = numbers.setdefault((task, part.ref.run), len(numbers))
+            own = None if result.sliced else (task, part.ref.run)
+            run = numbers.setdefault(own, len(numbers))
             parts.append(replace(part, ref=replace(part.ref, run=run)))
     return parts
 

@@ -86,6 +86,7 @@ class TaskResult:
     taken: tuple[Taken, ...] = ()  # the files as they were read
     staged: tuple[Staged, ...] = ()
     differences: tuple[Difference, ...] = ()  # what the two readings of a row disagree in
+    sliced: bool = False  # its parts continue the run of the slices before, in the sort order
 
     def plus(self, judged: JudgedRows) -> "TaskResult":
         """Return the result with the rows of one more file."""

@@ -37,6 +37,7 @@ from strata.ingest.readers.change import (
     combined,
     key_bytes,
     key_ids,
+    leading_key_ids,
 )
 from strata.ingest.readers.columns import time_column
 from strata.ingest.readers.kept import keep_row
@@ -344,6 +345,7 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         first_reject=first[0] if aside else None,
         quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
         differences=run.differences,
+        sliced=leading_key_ids(state.relation) == key_ids(state.relation),
     )
 
 

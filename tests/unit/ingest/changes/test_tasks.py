@@ -398,6 +398,29 @@ def history(
         yield time, found, deepcopy(table)
 
 
+@pytest.mark.parametrize(("order", "runs"), [([], 1), (["id"], 1), (["name"], 18)])
+def test_slices_of_the_sort_order_are_one_run(tmp_path: Path, order: list[str], runs: int) -> None:
+    source = {"paths": ["in/"], "format": "jsonl", "envelope": "upsert"}
+    world = World(
+        tmp_path,
+        columns=COLUMNS,
+        source=source,
+        time={"from": "source", "column": "timestamp"},
+        order=order,
+    )
+    for number in range(2):
+        rows = [{"id": 10 * number + n, "name": f"{n}", "big": None} for n in range(9)]
+        lines = [{"key": {"id": r["id"]}, "value": r, "timestamp": 0} for r in rows]
+        put(world, 1, lines, name=f"{number}")
+    small = Settings(store=world.settings.store, ingest=IngestSettings(60))
+
+    run(world, 1, 1, settings=small)
+
+    found = plan_read(world.stores, world.state).runs
+    assert [len(one.parts) for one in found] == [18 // runs] * runs, "each row is a slice"
+    assert sorted(table_at(world, DAY - 1)) == [*range(9), *range(10, 19)]
+
+
 @pytest.mark.parametrize("in_memory", [0, 1 << 20])
 def test_changes_wait_in_memory_or_in_a_blob(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int

@@ -41,7 +41,7 @@ from strata.store.open import Stores
 
 __all__ = ["files_token", "ingest", "ingest_steps", "interval_token"]
 
-HERE_BYTES: Final = 256 << 20  # changes of a batch that wait in the memory of this process
+HERE_BYTES: Final = 256 << 20  # changes of a run that wait in the memory of this process
 TRIES: Final = 5  # for an ingest without interval that other writers overtake
 
 
@@ -144,13 +144,15 @@ def ingest_steps(  # noqa: PLR0913  the same
         progress, now_ms = ledger.progress(), stores.clock()
         writes = open_works and not dry_run
         worth = worth_of(paths_used(stores, state, settings.usage)) if writes else NO_WORTH
+        held_bytes = HERE_BYTES if is_here(runner) else SENT_BYTES
+        share = held_bytes // max(sum(map(len, groups)), 1)
         ready_tasks = [
             replace(
                 task,
                 progress=progress,
                 verify=sampling(settings.ingest, state, now_ms, task.token),
                 worth=worth,
-                hand_over=(HERE_BYTES if is_here(runner) else SENT_BYTES) // len(some),
+                hand_over=share,
             )
             for some in groups
             for task in some

@@ -20,7 +20,7 @@ from strata.parts.write import WrittenPart
 from strata.state.state import Commit
 from strata.stats.worth import NO_WORTH, StatsWorth
 
-SENT_BYTES: Final = 1 << 20  # changes of a batch that go from workers to the driver and back
+SENT_BYTES: Final = 1 << 20  # changes of a run that go from workers to the driver and back
 
 
 @dataclass(frozen=True, slots=True)

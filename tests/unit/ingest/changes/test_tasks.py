@@ -20,6 +20,7 @@ from strata.ingest.changes.lookup import rows_of_keys
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.readers.change import key_bytes, key_ids
+from strata.ingest.task import SENT_BYTES, IngestTask
 from strata.model.runner import Runner, serial, threads
 from strata.model.settings import IngestSettings, Settings
 from strata.model.time import MIN_TIME
@@ -434,6 +435,22 @@ def test_changes_wait_in_memory_or_in_a_blob(
     staged = [info.key for info in world.stores.blob.list("") if "staged" in info.key]
     assert len(staged) == (0 if in_memory else 2)
     assert table_at(world, 2 * DAY - 1) == {1: ("c", None)}
+
+
+def test_what_all_tasks_of_a_run_hand_over_is_bounded(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    for day in (1, 2, 3):
+        put(world, day, [event("c", day, ("a", None), (day - 1) * DAY)])
+    given: list[int] = []
+
+    def elsewhere(function: Any, items: Any) -> Any:
+        given.extend(item.hand_over for item in items if isinstance(item, IngestTask))
+        return serial(function, items)
+
+    run(world, 1, 3, runner=elsewhere)
+    assert len(given) == 3
+    assert 0 < sum(given) <= SENT_BYTES
+    assert sorted(table_at(world, 3 * DAY - 1)) == [1, 2, 3]
 
 
 @settings(max_examples=tries(12, 250), deadline=None, suppress_health_check=list(HealthCheck))

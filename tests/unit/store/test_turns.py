@@ -98,7 +98,8 @@ def test_a_turn_tells_whether_anybody_was_before(tmp_path: Path) -> None:
 
 
 def test_writers_of_one_shard_are_served_alike(tmp_path: Path) -> None:
-    contend(tmp_path, "sqlite", writers=5, commits=60)
+    # A writer may win LOOK_EVERY races before it looks for others: these do not decide the share.
+    contend(tmp_path, "sqlite", writers=5, commits=200)
 
 
 @pytest.mark.long

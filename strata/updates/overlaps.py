@@ -26,7 +26,8 @@ class Overlaps:
         self._run, self._relations = run, relations
         self._lows = [ref.key_low for ref in run]
         self._ends = [end_of(ref.key_high) for ref in run]
-        comparable = all(has_keys_of(ref, relations[-1], relations) for ref in run)
+        kinds = {(ref.order, ref.relation_version): ref for ref in run}
+        comparable = all(has_keys_of(ref, relations[-1], relations) for ref in kinds.values())
         self._sorted = (
             comparable
             and all(a <= b for a, b in pairwise(self._lows))
@@ -36,13 +37,17 @@ class Overlaps:
     def of(self, within: Slice) -> tuple[PartRef, ...]:
         """Return the parts that may have rows in the slice, in their order."""
         first, last = 0, len(self._run)
+        inside = last
         if self._sorted and last:
             # The end of the last part may be unknown, so it is never left out here.
             first = bisect_right(self._ends, within.low, 0, last - 1)  # type: ignore[type-var]
             last = last if within.high is None else bisect_left(self._lows, within.high)
+            # From here on, parts begin in the slice.
+            inside = bisect_left(self._lows, within.low, first, last)
         newest = self._relations[-1]
-        return tuple(
+        before = [
             ref
-            for ref in self._run[first:last]
+            for ref in self._run[first:inside]
             if overlapping_groups(ref, within, newest, self._relations) != []
-        )
+        ]
+        return (*before, *self._run[inside:last])

@@ -34,6 +34,7 @@ from strata.spark.running import is_guarded
 from strata.spark.snapshot import planned_rows
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
 from tests.support.climb import standing
+from tests.support.sizes import slice_of
 
 pytestmark = pytest.mark.spark
 TYPES = {"a": "int32", "dv": "int32", "z": "int32", "s": "string", "code": "string", "y": "int32"}
@@ -107,15 +108,18 @@ def calling(spark: SparkSession) -> None:
 
 # With the option, Spark runs its own filter: `own` derives less of it than `stock` does, and
 # `test_as_run.py` tries it.
-ASKED = [*(("snapshot", name) for name in SESSIONS), ("option", "stock"), ("option", "uncompiled")]
+ASKED = [*(("snapshot", name) for name in SESSIONS), ("option", "uncompiled"), ("option", "stock")]
 
 
 @pytest.mark.parametrize(("way", "name"), ASKED)
 def test_no_error_is_hidden_whatever_spark_evaluates_first(
     spark: SparkSession, shard: Shard, way: str, name: str
 ) -> None:
+    # What Strata's own sessions do is tried whole, the others share the filters.
+    number = ASKED.index((way, name))
+    filters = slice_of(HIDING, number, 2) if number else HIDING
     with session(spark, **SESSIONS[name]):
-        found = {where: both(spark, shard, where, way) for where in HIDING}
+        found = {where: both(spark, shard, where, way) for where in filters}
 
     wrong = {where: answers for where, answers in found.items() if answers[0] != answers[1]}
     assert not wrong

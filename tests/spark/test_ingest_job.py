@@ -84,3 +84,19 @@ def test_a_file_of_the_wrong_shape_is_a_bad_request_and_commits_nothing(
     assert "column='page'" in capsys.readouterr().err
     machine = Machine(open_stores(load_settings(str(config), {}).store))
     assert machine.load("visits").batches == ()
+
+
+def test_a_shard_without_a_source_is_passed_over_unless_it_is_named(
+    spark: SparkSession, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one that only `strata adopt` or kept sums fill."""
+    filled = SHARD.replace("visits", "filled").replace('source: {paths: ["in/"], format: csv}', "")
+    (config.parent / "shards" / "filled.yaml").write_text(filled)
+
+    code, result = ingest(config)
+
+    assert (code, [shard["shard"] for shard in result["shards"]]) == (0, ["visits"])
+    assert "filled: passed over, because it declares no source" in capsys.readouterr().out
+    code, result = ingest(config, "--shard", "filled")
+    assert code == 2
+    assert "the shard declares no source" in str(result)

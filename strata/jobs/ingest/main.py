@@ -1,7 +1,8 @@
 """Entry point of the `ingest` task: commit what the sources hold for an interval.
 
 Run by `spark-submit jobs/ingest/main.py --from-time T --to-time T --config FILE`; without
-`--shard` all declared shards are ingested, and those that do not exist yet are created. With
+`--shard` all declared shards with a source are ingested, and those that do not exist yet are
+created. With
 `--every` the interval is cut into steps, one batch each; the files of many steps are read by
 Spark's tasks side by side, and the batches are committed in time order. Safe to repeat: a batch
 that is in is left alone.
@@ -86,9 +87,19 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
             return summary_of(name, reports, time.monotonic() - started)
 
         names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
+        if not args.shard:
+            names = _with_source(Machine(stores), names)
         summaries = each_shard(names, ingested)
     say(*table([one for one in summaries if "error" not in one]).splitlines())
     return {"dry_run": args.dry_run, "shards": summaries}, 0
+
+
+def _with_source(machine: Machine, names: Sequence[str]) -> list[str]:
+    """Return the shards that declare where their files are; say which do not."""
+    found = [name for name in names if machine.load(name).spec.source.paths]
+    for name in sorted({*names}.difference(found)):
+        say(f"{name}: passed over, because it declares no source")
+    return found
 
 
 if __name__ == "__main__":

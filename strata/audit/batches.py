@@ -4,16 +4,17 @@ No part is opened; `strata.audit.parts` does that. A manifest that cannot be rea
 the one that the state describes, is a finding like any other, and its parts are not checked.
 
 Memory: the manifests as stored, the names of their parts, one piece as a table, and Python objects
-for `SLICE_PARTS` parts at a time.
+for the values of `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,8 +58,8 @@ class Looked:
         return len(self.keys)
 
 
-def manifest_slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[PartRef]]]:
-    """Yield the rows of a manifest in slices, each with its parts.
+def manifest_slices(manifest: StoredManifest) -> Iterator[pa.Table]:
+    """Yield the rows of a manifest in slices.
 
     Cost: decodes the manifest.
     Raises: Corrupt.
@@ -67,10 +68,9 @@ def manifest_slices(manifest: StoredManifest) -> Iterator[tuple[pa.Table, list[P
         yield from _slices(piece.read())
 
 
-def _slices(table: pa.Table) -> Iterator[tuple[pa.Table, list[PartRef]]]:
+def _slices(table: pa.Table) -> Iterator[pa.Table]:
     for start in range(0, table.num_rows, SLICE_PARTS):
-        some = table.slice(start, SLICE_PARTS)
-        yield some, part_refs(some)
+        yield table.slice(start, SLICE_PARTS)
 
 
 def look(stores: Stores, state: State) -> list[Looked]:
@@ -137,8 +137,8 @@ def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looke
             table = piece.read()
             if piece.pages is not None:
                 parts += page_findings(piece.pages, table, state.relation)
-            for some, refs in _slices(table):
-                parts += [*_times(batch, refs), *sums.add(refs)]
+            for some in _slices(table):
+                parts += [*_times(batch, some), *sums.add(some)]
                 names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
                 runs.append(some["run"].combine_chunks())
                 unions.append(union(stats_columns(some)))
@@ -173,26 +173,29 @@ class _Sums:
         self.runs: Counter[int] = Counter()
         self.versions: set[int] = set()
         self.retractions = False
-        self.last: PartRef | None = None
+        self.last: pa.Table | None = None  # a row
 
-    def add(self, refs: Sequence[PartRef]) -> Iterator[Finding]:
-        """Add the next parts, and yield those that are out of order in their run."""
+    def add(self, table: pa.Table) -> Iterator[Finding]:
+        """Add the next parts, and yield those that are out of order in their run.
+
+        Shape: rows of a manifest, with the fixed columns.
+        """
         self.numbers.update(
-            parts=len(refs),
-            updates=sum(ref.rows for ref in refs),
-            size_bytes=sum(ref.size_bytes for ref in refs),
-            diffs_sum=sum(ref.diffs_sum for ref in refs),
-            digest=sum(ref.digest for ref in refs),
-            stats_parts=sum(ref.stats_version is not None for ref in refs),
+            parts=table.num_rows,
+            updates=sum(table["rows"].to_pylist()),
+            stats_parts=table.num_rows - table["stats_version"].null_count,
         )
-        self.layouts.update(ref.layout for ref in refs)
-        self.runs.update(ref.run for ref in refs)
-        self.versions.update(ref.relation_version for ref in refs)
-        self.retractions |= any(ref.retractions for ref in refs)
-        for a, b in pairwise(refs if self.last is None else (self.last, *refs)):
-            if a.run == b.run and a.order and a.order == b.order and _after(a, b):
-                yield Finding("runs", f"in run {a.run} {b.key} comes before {a.key}", b.key)
-        self.last = refs[-1]
+        # As Python's integers: one that is wrong may be huge.
+        self.numbers.update(
+            {n: sum(table[n].to_pylist()) for n in ("size_bytes", "diffs_sum", "digest")}
+        )
+        self.layouts.update(table["layout"].to_pylist())
+        self.runs.update(table["run"].to_pylist())
+        self.versions.update(table["relation_version"].unique().to_pylist())
+        self.retractions |= bool(pc.any(table["retractions"]).as_py())
+        rows = table if self.last is None else pa.concat_tables([self.last, table])
+        self.last = table.slice(table.num_rows - 1)
+        yield from _disorder(rows)
 
     def findings(self, batch: Batch) -> Iterator[Finding]:
         """Yield the sums that differ between the state and its manifest."""
@@ -217,17 +220,30 @@ class _Sums:
             )
 
 
-def _times(batch: Batch, refs: Sequence[PartRef]) -> Iterator[Finding]:
+def _disorder(rows: pa.Table) -> Iterator[Finding]:
+    """Yield the parts whose rows come before some of the part in front of them, in one run."""
+    before, after = rows.slice(0, rows.num_rows - 1), rows.slice(1)
+    sooner = [pc.less(after["key_low"], before[name]) for name in ("key_low", "key_high")]
+    apart = pc.not_equal(after["run"], before["run"])
+    suspects = pc.and_not(pc.or_(sooner[0], pc.fill_null(sooner[1], False)), apart)
+    at = np.flatnonzero(suspects.to_numpy())
+    for a, b in zip(part_refs(before.take(at)), part_refs(after.take(at)), strict=True):
+        if a.order and a.order == b.order and _after(a, b):
+            yield Finding("runs", f"in run {a.run} {b.key} comes before {a.key}", b.key)
+
+
+def _times(batch: Batch, table: pa.Table) -> Iterator[Finding]:
     """Yield parts with times outside their batch; times before since have been moved up to it."""
     upper = max(batch.upper, batch.since + 1)
-    for ref in refs:
-        if ref.t_low > ref.t_high or ref.t_low < batch.lower or ref.t_high >= upper:
-            yield Finding(
-                "times",
-                f"{ref.key} has times {ref.t_low} to {ref.t_high}, its batch"
-                f" {batch.lower if batch.lower > MIN_TIME else 'the beginning'} to {upper}",
-                ref.key,
-            )
+    low, high = (table[name].to_numpy() for name in ("t_low", "t_high"))
+    wrong = np.flatnonzero((low > high) | (low < batch.lower) | (high >= upper))
+    for ref in part_refs(table.take(wrong)):
+        yield Finding(
+            "times",
+            f"{ref.key} has times {ref.t_low} to {ref.t_high}, its batch"
+            f" {batch.lower if batch.lower > MIN_TIME else 'the beginning'} to {upper}",
+            ref.key,
+        )
 
 
 def _after(a: PartRef, b: PartRef) -> bool:

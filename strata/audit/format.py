@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import orjson
-import pyarrow as pa
 
 from strata.audit.batches import Looked, manifest_slices
 from strata.audit.compare import ColumnCount
@@ -22,7 +21,7 @@ from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
 from strata.decide.draw import sampled
 from strata.errors import Corrupt, InvalidRequest
-from strata.format.manifest import stats_rows
+from strata.format.manifest import part_refs, stats_rows
 from strata.kernels.arrays import Bools
 from strata.model.runner import Runner
 from strata.rollout.basis import basis_of
@@ -91,16 +90,13 @@ def _tasks(
 ) -> Iterator[PartTask]:
     """Yield the task of each chosen part, with its statistics."""
     keep = state.spec.stats.keep
-    for some, refs in (
+    for some in (
         s for one in looked if one.manifest is not None for s in manifest_slices(one.manifest)
     ):
-        chosen = np.flatnonzero(wanted([ref.key for ref in refs])).tolist()
-        rows = stats_rows(some.take(pa.array(chosen, pa.int64()))) if chosen else []
-        for number, row in zip(chosen, rows, strict=True):
+        chosen = some.take(np.flatnonzero(wanted(some["key"].to_pylist())))
+        for ref, row in zip(part_refs(chosen), stats_rows(chosen), strict=True):
             stats = row_stream(row)
-            yield PartTask(
-                run, state.name, stores.settings, refs[number], state.relations, stats, keep
-            )
+            yield PartTask(run, state.name, stores.settings, ref, state.relations, stats, keep)
 
 
 def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Bools:

@@ -4,12 +4,18 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.audit.batches import Looked, _again, _stored, _Sums, _told_apart
+from strata.audit.batches import Looked, _again, _stored, _Sums, _times, _told_apart
+from strata.audit.compare import Finding
 from strata.format.manifest import PartRef, manifest_table
+from strata.model.time import MIN_TIME
+from strata.parts.part_facts import KEY_BYTES
+from strata.state.state import Batch
 from strata.store.memory import MemoryBlob
+from tests.support.sizes import tries
+from tests.twins.added_up import out_of_order, outside, sums_of
 
 PART = PartRef("k", 9, 9, 0, "both", 0, (1,), 0, 0, 3, 2**63 + 7, False, b"", None)
 BATCH = SimpleNamespace(
@@ -24,22 +30,76 @@ BATCH = SimpleNamespace(
     versions=(0,),
     runs=(SimpleNamespace(parts=2), SimpleNamespace(parts=1)),
 )
-KEYS = st.sampled_from([b"a", b"b", b"c"])
+LONG = b"b" * KEY_BYTES  # may have been rounded up
+KEYS = st.sampled_from([b"", b"a", b"b", b"ba", LONG[1:], LONG, b"c"])
+TIMES = st.integers(0, 9) | st.sampled_from([MIN_TIME, 2**63 - 1])
 
 
 @st.composite
 def parts(draw: st.DrawFn) -> list[PartRef]:
-    bounds = draw(st.lists(st.tuples(KEYS, KEYS | st.none(), st.integers(0, 1)), max_size=6))
+    """Draw the parts of up to two runs, in order or not, with odd facts."""
+    run = st.sampled_from([0, 0, 0, 1])
+    bounds = draw(st.lists(st.tuples(KEYS, KEYS | st.none(), run), max_size=6))
+    if draw(st.booleans()):
+        bounds.sort(key=lambda b: b[2:])
     return [
-        replace(PART, key=str(n), key_low=low, key_high=high, run=run, retractions=n == 4)
-        for n, (low, high, run) in enumerate(sorted(bounds, key=lambda b: b[2]))
+        replace(
+            PART,
+            key=str(n),
+            key_low=low,
+            key_high=high,
+            run=run,
+            retractions=draw(st.booleans()),
+            order=draw(st.sampled_from([(1,)] * 6 + [(), (2, 1)])),
+            layout=draw(st.sampled_from(["both", "row"])),
+            relation_version=draw(st.integers(0, 1)),
+            stats_version=draw(st.none() | st.just(1)),
+            rows=draw(st.sampled_from([0, 9, 2**63 - 1])),
+            diffs_sum=draw(st.sampled_from([-(2**63), 3, 2**63 - 1])),
+            digest=draw(st.integers(0, 2**64 - 1)),
+            t_low=draw(TIMES),
+            t_high=draw(TIMES),
+        )
+        for n, (low, high, run) in enumerate(bounds)
     ]
 
 
-def found(refs: list[PartRef], at_once: int) -> list[str]:
+def added(refs: list[PartRef], at_once: int) -> tuple[_Sums, list[Finding]]:
     sums = _Sums()
-    told = [f for i in range(0, len(refs), at_once) for f in sums.add(refs[i : i + at_once])]
+    pieces = [refs[i : i + at_once] for i in range(0, len(refs), at_once)]
+    return sums, [f for piece in pieces for f in sums.add(manifest_table(piece))]
+
+
+def found(refs: list[PartRef], at_once: int) -> list[str]:
+    sums, told = added(refs, at_once)
     return [f.statement for f in (*told, *sums.findings(BATCH))]  # type: ignore[arg-type]
+
+
+@settings(max_examples=tries(100, 3000), deadline=None)
+@given(parts(), st.integers(1, 6))
+def test_columns_add_up_to_what_their_parts_do(refs: list[PartRef], at_once: int) -> None:
+    sums, told = added(refs, at_once)
+    numbers = {
+        **sums.numbers,
+        "layouts": sums.layouts,
+        "runs": sums.runs,
+        "versions": sums.versions,
+        "retractions": sums.retractions,
+    }
+    expected = sums_of(refs)
+
+    assert {name: numbers.get(name, 0) for name in expected} == expected
+    assert [f.suspect for f in told] == list(out_of_order(refs))
+    assert all(f.what == "runs" for f in told)
+
+
+@given(parts(), TIMES, TIMES)
+def test_times_outside_a_batch_are_named(refs: list[PartRef], lower: int, upper: int) -> None:
+    batch = Batch(lower, upper, since=min(lower, 8))
+
+    told = [f.suspect for f in _times(batch, manifest_table(refs))]
+
+    assert told == list(outside(refs, lower, max(upper, batch.since + 1)))
 
 
 @given(parts(), st.integers(1, 6))

@@ -102,7 +102,7 @@ class Statistics:
         """Return a column of the table as one chunk; copies only if it has several."""
         if column not in self._arrays:
             array = None
-            if column in self._stats.schema.names:
+            if self._stats.schema.get_field_index(column) >= 0:
                 array = self._stats.column(column)
             if isinstance(array, pa.ChunkedArray):
                 array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

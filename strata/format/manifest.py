@@ -292,10 +292,11 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _check_nulls(table: pa.Table) -> None:
+    there = set(table.column_names)
     for field in SCHEMA:
-        if not field.nullable and field.name in table.column_names and table[field.name].null_count:
+        if not field.nullable and field.name in there and table[field.name].null_count:
             raise Corrupt("a manifest has a null where there must be a value", column=field.name)
-    if "order" in table.column_names and pc.list_flatten(table["order"]).null_count:
+    if "order" in there and pc.list_flatten(table["order"]).null_count:
         raise Corrupt("a manifest has a null in a sort order")
 
 

@@ -191,7 +191,8 @@ def trim_parts(stats: pa.Table, task: TrimTask) -> tuple[pa.Table, list[TrimRepo
     new, reports = trim_table(some, relation, budgets, spec.keep, task.weights)
     for name in rest:
         new = new.append_column(name, others[name])
-    return new.select([n for n in stats.column_names if n in new.column_names]), reports
+    there = set(new.column_names)
+    return new.select([n for n in stats.column_names if n in there]), reports
 
 
 def _is_other(name: str, ids: Collection[int]) -> bool:

@@ -349,10 +349,10 @@ class _Kept:
         Raises: InvalidRequest if there is no such row.
         """
         table = self.stream.rows
-        arrays = []
+        there, arrays = set(table.column_names), []
         for column in relation.columns:
             name, order = child(column.id), self.order
-            if f"{SAME}{name}" in table.column_names:
+            if f"{SAME}{name}" in there:
                 same = table[f"{SAME}{name}"].combine_chunks().to_numpy(zero_copy_only=False)
                 same = same[order] & self.present()
                 origin = self._origins(same)

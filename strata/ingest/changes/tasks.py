@@ -357,12 +357,12 @@ def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
         for name, c in names.items()
     }
     ops, places, times = rows[OP].to_pylist(), rows[AT].to_pylist(), rows[T].to_pylist()
-    found = []
+    found, there = [], set(rows.column_names)
     for n, (op, at, time) in enumerate(zip(ops, places, times, strict=True)):
         row = {
             c.name: shown[c.name][n]
             for name, c in names.items()
-            if f"{SAME}{c.id}" not in rows.column_names or not rows[f"{SAME}{c.id}"][n].as_py()
+            if f"{SAME}{c.id}" not in there or not rows[f"{SAME}{c.id}"][n].as_py()
         }
         number = at >> 32
         file = task.files[number].name if number < len(task.files) else f"rows/{number}"

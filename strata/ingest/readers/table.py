@@ -44,12 +44,11 @@ def raw_table(
         texts = [json_text(plain_row(table, row)) for row in rows.tolist()]
         return [(int(row) + before + 1, text) for row, text in zip(rows, texts, strict=True)]
 
+    there = set(table.column_names)
     return RawFile(
         file=source.name,
         count=table.num_rows,
-        columns={
-            name: one_chunk(table.column(name)) for name in names if name in table.column_names
-        },
+        columns={name: one_chunk(table.column(name)) for name in names if name in there},
         convert=convert,
         shown=shown_raw,
         locate=locate,

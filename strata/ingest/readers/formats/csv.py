@@ -74,12 +74,11 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         records = np.delete(np.arange(total), skipped)
         return located_records(source, data, records[rows].tolist(), total)
 
+    there = set(table.column_names)
     return RawFile(
         file=source.name,
         count=table.num_rows,
-        columns={
-            name: one_chunk(table.column(name)) for name in names if name in table.column_names
-        },
+        columns={name: one_chunk(table.column(name)) for name in names if name in there},
         convert=from_text,
         shown=_shown,
         locate=locate,

@@ -115,7 +115,13 @@ def convert(values: Raw, target: ColumnType) -> Cast:
     """
     if isinstance(values, list):
         return from_objects(values, target)
-    values.validate(full=True)
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        if not pa.types.is_nested(values.type):
+            raise
+        values = values.take(pa.array(np.arange(len(values))))  # without what other rows hold
+        values.validate(full=True)
     return from_arrow(values, target)
 
 

@@ -118,10 +118,13 @@ def convert(values: Raw, target: ColumnType) -> Cast:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        if not pa.types.is_nested(values.type):
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        elif pa.types.is_nested(values.type):
+            values = values.take(pa.array(np.arange(len(values))))
+        else:
             raise
-        values = values.take(pa.array(np.arange(len(values))))  # without what other rows hold
-        values.validate(full=True)
+        values.validate(full=True)  # without what other rows hold
     return from_arrow(values, target)
 
 

@@ -64,6 +64,7 @@ def test_a_file_of_the_wrong_shape_is_refused_before_its_rows_are_looked_at(
     [
         ("list<string>", lambda texts, ends: pa.ListArray.from_arrays(ends, texts)),
         ("map<string,string>", lambda texts, ends: pa.MapArray.from_arrays(ends, texts, texts)),
+        ("string", lambda texts, ends: pa.DictionaryArray.from_arrays(ends[:-1], texts)),
     ],
 )
 def test_a_text_inside_a_value_that_is_no_utf8_is_bad_alone(

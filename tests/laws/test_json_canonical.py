@@ -143,3 +143,31 @@ def test_offsets_outside_the_bytes_are_refused() -> None:
     ]
     with pytest.raises(ValueError, match="offsets are invalid"):
         _usual(pa.Array.from_buffers(pa.string(), 2, buffers))
+
+
+@pytest.mark.parametrize("number", ["1", "1e5", "12345678901234567890"])
+@pytest.mark.parametrize("half", [r'"\ud83d"', r'"\udc00x"', r'{"\udfff":1}'])
+def test_half_of_a_surrogate_pair_is_bad_unless_a_repeated_key_hides_it(
+    number: str, half: str
+) -> None:
+    """Numbers that go the exact way beside it change nothing."""
+    texts = [f"[{half},{number}]", f'{{"a":{half},"a":{number}}}', f"[{number}]"]
+
+    found, bad = canonical_json(pa.array(texts))
+
+    assert bad.tolist() == [True, False, False]
+    shown = canonical_json(pa.array([number]))[0][0].as_py()
+    assert found.to_pylist() == [None, f'{{"a":{shown}}}', f"[{shown}]"]
+
+
+def test_texts_that_are_no_utf8_are_left_to_the_exact_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Arrow reads files unchecked; a letter may begin in one text and end in the next."""
+    monkeypatch.setattr(json_text, "FEW_TEXTS", 0)
+    texts = pa.array([b'"a"', b'"\xff"', None, b'"\xed\xa0\x80"', b'"\xc3', b'\xa9"'], pa.binary())
+
+    found, bad = canonical_json(texts.view(pa.string()))
+
+    assert found.to_pylist() == ['"a"', None, None, None, None, None]
+    assert bad.tolist() == [False, True, False, True, True, True]

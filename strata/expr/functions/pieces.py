@@ -21,12 +21,16 @@ from strata.expr.functions.text import may_overflow
 from strata.expr.nodes import Call
 from strata.expr.spec import (
     NO,
+    YES,
     Numbers,
     Spec,
     Texts,
+    both,
+    either,
     exactly,
     gate,
     hull,
+    occupied,
     text_compare,
     text_where,
 )
@@ -196,10 +200,10 @@ def _total(call: Call, args: Sequence[Spec], context: Context) -> Spec:
 def _concat_ws(call: Call, args: Sequence[Spec], context: Context) -> Spec:
     """Return any text: null only where the separator is, since nulls are left out."""
     found = opened(call, args[:1], null=False, fail=False)
-    fail = found.fail
+    fail, there = found.fail, YES
     for arg in args[1:]:
-        fail = fail | arg.fail
-    return Spec(found.values, found.null, fail)
+        fail, there = either(fail, arg.fail), both(there, either(occupied(arg.values), arg.null))
+    return Spec(gate(found.values, there), found.null, fail)
 
 
 _LENGTH: Final = Numbers(np.array([0]), np.array([2**31 - 1]))

@@ -64,11 +64,22 @@ def _usual(texts: pa.Array) -> tuple[pa.Array, Bools]:
     out = np.empty(borders[-1] - borders[0], np.uint8)
     ends, done = np.empty(len(borders), np.int64), np.empty(len(texts), np.bool_)
     skip = np.zeros(len(texts), np.bool_) if valid is None else ~valid
+    if not _are_utf8(texts):
+        return pa.array([None if none else "" for none in skip.tolist()], pa.string()), skip
     room = np.empty(int(np.diff(borders).max(initial=0)), np.uint8)
     scratch = np.empty((6, kernels.MEMBERS), np.int64)
     kernels.canonical(source, borders, skip, out, ends, done, _WORDS, scratch, room)
     buffers = [pack_mask(~skip), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers), done | skip
+
+
+def _are_utf8(texts: pa.Array) -> bool:
+    """Return whether all texts are UTF-8, which Arrow does not check where it reads files."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def warm() -> None:
@@ -98,8 +109,8 @@ def canonical_text(text: bytes, *, exotic: bool = True) -> bytes | None:
         return _exact(text)
     try:
         return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
-    except ValueError:
-        return None
+    except ValueError:  # or half of a surrogate pair in a value that a repeated key hides
+        return _exact(text)
 
 
 def _exact(text: bytes) -> bytes | None:
@@ -109,7 +120,7 @@ def _exact(text: bytes) -> bytes | None:
         )
         pieces: list[bytes] = []
         _write(value, pieces, MAX_DEPTH)
-    except (ValueError, RecursionError, InvalidOperation):
+    except (ValueError, orjson.JSONEncodeError, RecursionError, InvalidOperation):
         return None
     return b"".join(pieces)
 

@@ -115,7 +115,16 @@ def convert(values: Raw, target: ColumnType) -> Cast:
     """
     if isinstance(values, list):
         return from_objects(values, target)
-    values.validate(full=True)
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        elif pa.types.is_nested(values.type):
+            values = values.take(pa.array(np.arange(len(values))))
+        else:
+            raise
+        values.validate(full=True)  # without what other rows hold
     return from_arrow(values, target)
 
 

@@ -67,6 +67,14 @@ def test_help_names_the_conjunct_that_belongs_in_front() -> None:
     assert _outlook(_and(SAFE.expr, RANDOM)).help == ""
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_joined_texts_prove_something_wherever_the_column_stands(place: int) -> None:
+    args = [E(Literal(text, "string")) for text in ("-", "a", "b")]
+    args[place] = col("name")
+
+    assert _outlook((call("concat_ws", *args) == "x").expr).could_skip
+
+
 @pytest.mark.parametrize("expr", [TRUE, RANDOM, _and(TRUE, RANDOM)])
 def test_without_a_conjunct_that_proves_help_asks_for_one(expr: Expr) -> None:
     found = _outlook(expr)

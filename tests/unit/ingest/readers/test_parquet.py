@@ -1,5 +1,6 @@
 """Parquet files: columns by name, rows counted where others have lines."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,3 +57,27 @@ def test_a_file_of_the_wrong_shape_is_refused_before_its_rows_are_looked_at(
 
     with pytest.raises(InvalidRequest, match="does not declare"):
         list(read_parquet(file, ["a"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrap"),
+    [
+        ("list<string>", lambda texts, ends: pa.ListArray.from_arrays(ends, texts)),
+        ("map<string,string>", lambda texts, ends: pa.MapArray.from_arrays(ends, texts, texts)),
+        ("string", lambda texts, ends: pa.DictionaryArray.from_arrays(ends[:-1], texts)),
+    ],
+)
+def test_a_text_inside_a_value_that_is_no_utf8_is_bad_alone(
+    tmp_path: Path, name: str, wrap: Callable[[pa.Array, pa.Array], pa.Array]
+) -> None:
+    texts = pa.array([b"a", b"b", b"\xff", b"d", b"e"], pa.binary()).view(pa.string())
+    ends = pa.array(range(6), pa.int32())
+    pq.write_table(pa.table({"a": wrap(texts, ends)}), tmp_path / "x.parquet")
+    [raw] = read_parquet(SourceFile(str(tmp_path / "x.parquet"), "x.parquet", 1), ["a"])
+
+    typed = typed_rows(raw, [WantedColumn("a", parse_type(name), True)])
+
+    assert list(typed.bad) == [2]
+    assert [value is None for value in typed.columns["a"].to_pylist()] == [False] * 2 + [True] + [
+        False
+    ] * 2

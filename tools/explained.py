@@ -8,15 +8,25 @@ _EXTREME: Final = "the rule says any number; that none is as extreme as the ends
 
 _ANY: Final = ("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "cosh", "acosh", "atan2",
                "hypot", "bit_length")  # fmt: skip
-_SHARED: Final = (
-    "the rule knows the start that both ends share; ends moved inward share less of it, so the "
-    "mutant is only wider"
+_MEMBERS: Final = (
+    "the elements of both ends together are the range of the elements, and are no longer known one "
+    "by one, so the mutant is only wider"
+)
+
+# Of these each run sees that the mutant says all that the rule says.
+WIDER: Final = frozenset(
+    {
+        ("multiply", "direction reversed"),
+        ("get_timestamp", _ENDS),
+        ("create_array", _ENDS),
+        ("transform", _ENDS),
+    }
 )
 
 EXPLAINED: Final[Mapping[tuple[str, str], str]] = {
     **{(name, title): _EXTREME for name in _ANY for title in (_LOW, _HIGH)},
-    ("upper", "edges left out"): _SHARED,
-    ("lower", "edges left out"): _SHARED,
+    ("create_array", _ENDS): _MEMBERS,
+    ("transform", _ENDS): _MEMBERS,
     ("multiply", "direction reversed"): (
         "the rule takes the least and the greatest of four products in any order; what "
         "is left is a NaN feared in vain"

@@ -1,31 +1,33 @@
 """Flip the rules of every function, one at a time, and see that the certificate's check notices.
 
     python -m tools.certify --keep FILE
-    python -m tools.mutate FILE
+    python -m tools.mutate FILE ... [--only NAME ...] [--look]
 
 Spark's answers are those that the certificates were made with; no Spark is needed here. A mutant
 that yields the same ranges on all of them is none ("no effect"). One that yields others but lets
 no row escape is tried again on all signatures and rows, then on the specs of `tests/spec/sharp.py`;
 what survives even these must be explained in `tools/explained.py`, or the program fails. Writes
 `docs/reference/mutations.md`, and into each certificate the cases that expose its mutants
-(`tests/support/recorded.py`).
+(`tests/support/recorded.py`); with `--only` the rows and the cases of some functions, and the
+others stay as they are. `--look` writes nothing.
 """
 
+import argparse
 import pickle
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from strata.expr.elements import Elements, Entries
 from strata.expr.entry import Entry
 from strata.expr.registry import REGISTRY
-from strata.expr.spec import Flags, Json, Numbers, Spec, Texts, occupied
+from strata.expr.spec import Flags, Spec
 from tests.spark.escapes import Answers, abstract, escapes
 from tests.spark.ranges import ROWS_A_PART, Parts, random_parts
 from tests.spark.signatures import signatures
@@ -36,21 +38,24 @@ from tests.support.recorded import (
     Recorded,
     answer_of,
     answered,
+    cases_of,
+    file_for_now,
     filter_of,
+    forget_parts,
     ruled,
     shown,
     store_cases,
     store_parts,
+    stored,
 )
-from tools.certify import MODES, Observation, functions_in
-from tools.explained import EXPLAINED
+from tools.certify import MODES, Mode, Observation, functions_in
+from tools.explained import EXPLAINED, WIDER
+from tools.mutate_compare import only_wider, same
+from tools.mutate_page import PARTS, TABLE, read_verdicts, table
 
-PARTS: Final = 40  # of those that were certified
 SIGNATURES: Final = 30  # of a function, evenly from all that it has
 TRIED: Final = 5  # rows of an observation, until one part alone exposes a mutant
-TABLE: Final = Path(__file__).parents[1] / "docs" / "reference" / "mutations.md"
 
-_ARRAYS: Final = (pa.Array, pa.ChunkedArray)
 # There is no rule at all then: the interpreter would open it.
 NO_RULE: Final = (TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
 
@@ -85,22 +90,33 @@ def functions(found: Iterator[Case], texts: Mapping[str, tuple[str, ...]]) -> di
 
 
 def cases(
-    path: Path, texts: Mapping[str, tuple[str, ...]], most: int | None = PARTS
+    paths: Sequence[Path], texts: Mapping[str, tuple[str, ...]], most: int | None = PARTS
 ) -> Iterator[Case]:
     """Yield the observations that certificates rest on, cut to the first parts (None: all)."""
     needed = {text for some in texts.values() for text in some}
-    seed, count, kept = pickle.loads(path.read_bytes())
-    for number, (mode, found) in enumerate(zip(MODES, kept, strict=True)):
-        whole = random_parts(seed + number, count)
-        some = min(count, most or count)
-        rows = some * ROWS_A_PART
-        parts = Parts(whole.rows.slice(0, rows), whole.stats.slice(0, some))
-        for text, expr, known in found:
-            if text not in needed:
-                continue
+    for path in paths:
+        seed, count, kept = pickle.loads(path.read_bytes())
+        for number, (mode, found) in enumerate(zip(MODES, kept, strict=True)):
+            yield from _cases(seed + number, count, mode, found, needed, most)
+
+
+def _cases(
+    seed: int, count: int, mode: Mode, found: Sequence[Any], needed: Set[str], most: int | None
+) -> Iterator[Case]:
+    """Yield the observations of one mode."""
+    whole = _whole(seed, count)
+    some = min(count, most or count)
+    rows = some * ROWS_A_PART
+    parts = Parts(whole.rows.slice(0, rows), whole.stats.slice(0, some))
+    for text, expr, known in found:
+        if text in needed:
             answers = Answers(known.values.slice(0, rows), known.failed[:rows])
-            seen = Observation(mode, text, expr, answers)
-            yield Case(seen, parts, abstract(expr, parts))
+            yield Case(Observation(mode, text, expr, answers), parts, abstract(expr, parts))
+
+
+@lru_cache(maxsize=len(MODES))
+def _whole(seed: int, count: int) -> Parts:
+    return random_parts(seed, count)
 
 
 @dataclass
@@ -168,11 +184,21 @@ class Book:
                 cases[n] = replace(one, kills=(*one.kills, kill))
                 return
 
-    def store(self) -> None:
-        """Write the cases into the certificates, and their parts beside them."""
-        store_parts(pa.concat_tables(self.parts.values(), promote_options="default"))
-        for name in REGISTRY:
-            store_cases(name, self.cases.get(name, ()))
+    def store(self, chosen: Collection[str]) -> None:
+        """Write the cases of some functions into their certificates, and all parts beside them."""
+        kept = {name: cases_of(name) for name in REGISTRY if name not in chosen}
+        file = file_for_now({case.file for some in kept.values() for case in some})
+        mine = {case.part for some in kept.values() for case in some if case.file == file}
+        places = sorted(mine)
+        number = {place: len(self.parts) + n for n, place in enumerate(places)}
+        tables = [*self.parts.values(), *([stored(file)[0].take(places)] if places else [])]
+        store_parts(pa.concat_tables(tables, promote_options="default"), file)
+        for name, some in kept.items():
+            moved = [c if c.file != file else replace(c, part=number[c.part]) for c in some]
+            store_cases(name, moved)
+        for name in chosen:
+            store_cases(name, [replace(case, file=file) for case in self.cases.get(name, ())])
+        forget_parts({file} | {case.file for some in kept.values() for case in some})
 
 
 def _plain(value: pa.Scalar) -> Any:
@@ -207,70 +233,6 @@ def attempt(entry: Entry, kill: Kill, found: Sequence[Case], book: Book) -> str:
     return "survived" if changed else ""
 
 
-def same(a: Spec, b: Spec) -> bool:
-    """Return whether two Specs say the same of every part."""
-    if type(a.values) is not type(b.values):
-        return False
-    pairs = [(a.null, b.null), (a.fail, b.fail)]
-    if isinstance(a.values, Elements) and isinstance(b.values, Elements):
-        return all(_alike(x, y) for x, y in pairs) and _same_lists(a.values, b.values)
-    if isinstance(a.values, Entries) and isinstance(b.values, Entries):
-        lists = ((a.values.keys, b.values.keys), (a.values.values, b.values.values))
-        pairs += [(a.values.empty, b.values.empty)]
-        return all(_alike(x, y) for x, y in pairs) and all(_same_lists(x, y) for x, y in lists)
-    if isinstance(a.values, Json):
-        pairs += [(occupied(a.values), occupied(b.values))]
-    elif isinstance(a.values, Numbers) and isinstance(b.values, Numbers):
-        pairs += [(a.values.empty, b.values.empty), (a.values.nan, b.values.nan)]
-        lanes = ((a.values.low, b.values.low), (a.values.high, b.values.high))
-        some = ~a.values.empty  # bounds of nothing mean nothing
-        pairs += [(np.where(some, x, 0), np.where(some, y, 0)) for x, y in lanes]
-    elif isinstance(a.values, Texts) and isinstance(b.values, Texts):
-        return (
-            _alike(a.values.empty, b.values.empty)
-            and all(_alike(x, y) for x, y in pairs)
-            and (_bounds(a.values, a) == _bounds(b.values, a))
-        )
-    else:
-        names = [f.name for f in fields(a.values) if f.name not in ("child", "inside")]
-        pairs += [(getattr(a.values, name), getattr(b.values, name)) for name in names]
-    return all(_alike(x, y) for x, y in pairs)
-
-
-def _same_lists(a: Elements, b: Elements) -> bool:
-    """Return whether two lists say the same of their lengths and their elements."""
-    lanes = [(a.empty, b.empty), (a.shortest, b.shortest), (a.longest, b.longest)]
-    x, y = a.element(), b.element()
-    if x is None or y is None:
-        return x is y and all(_alike(p, q) for p, q in lanes)
-    return all(_alike(p, q) for p, q in lanes) and same(x, y)
-
-
-def _bounds(values: Texts, of: Spec) -> list[tuple[bytes | None, bytes | None] | None]:
-    """Return the bounds of texts in each part, None for a part without any."""
-    count = max(len(flags) for flags in (of.null, of.fail, values.empty))
-    count = max(count, *(len(b) for b in (values.low, values.high) if isinstance(b, _ARRAYS)), 1)
-
-    def spread(bound: Any) -> list[bytes | None]:
-        if not isinstance(bound, _ARRAYS):
-            return [None if bound is None else bound.as_py()] * count
-        found: list[bytes | None] = bound.to_pylist()
-        return found if len(found) == count else found * count
-
-    empty = np.broadcast_to(values.empty, count)
-    pairs = zip(spread(values.low), spread(values.high), empty, strict=True)
-    return [None if nothing else (low, high) for low, high, nothing in pairs]
-
-
-def _alike(x: Any, y: Any) -> bool:
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        x, y = np.broadcast_arrays(x, y)
-        return bool(np.array_equal(x, y, equal_nan=x.dtype == np.float64))
-    if x is None or y is None:
-        return x is y
-    return type(x) is type(y) and bool(x.equals(y))
-
-
 def by_spec(entry: Entry, change: Change) -> bool:
     """Return whether a spec of exact verdicts fails on a mutant."""
     with ruled(entry.name, change(entry.transfer)):
@@ -297,11 +259,11 @@ def mutants(
     return results
 
 
-def further(path: Path, results: dict[str, dict[str, str]], book: Book) -> None:
+def further(paths: Sequence[Path], results: dict[str, dict[str, str]], book: Book) -> None:
     """Try what survived on all signatures and rows, on the specs, and look for its explanation."""
     left = {name: [t for t, v in row.items() if v == "survived"] for name, row in results.items()}
     texts = everything_of({name for name, titles in left.items() if titles})
-    found = functions(cases(path, texts, None), texts)
+    found = functions(cases(paths, texts, None), texts)
     for name in texts:
         results[name] |= mutants(REGISTRY[name], found[name], left[name], book)
         for title in left[name]:
@@ -309,75 +271,53 @@ def further(path: Path, results: dict[str, dict[str, str]], book: Book) -> None:
                 continue
             if any(by_spec(REGISTRY[name], change) for change in MUTATIONS[title]):
                 results[name][title] = "specified"
+            elif (name, title) in WIDER and not _widens(REGISTRY[name], title, found[name]):
+                sys.stdout.write(f"not only wider, as is explained: {name}: {title}\n")
             elif (name, title) in EXPLAINED:
                 results[name][title] = "explained"
 
 
-def main(argv: Sequence[str]) -> int:
+def _widens(entry: Entry, title: str, found: Sequence[Case]) -> bool:
+    """Return whether all that the rule says of each observation is in what its mutants say."""
+    for change in MUTATIONS[title]:
+        with ruled(entry.name, change(entry.transfer)):
+            for case in found:
+                try:
+                    spec = abstract(case.seen.expr, case.parts)
+                except NO_RULE:
+                    continue
+                if not only_wider(spec, case.spec):
+                    return False
+    return True
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Try every mutation of every function, and write the table; 1 if one is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--look", action="store_true")
+    options = parser.parse_args(argv)
     texts = wanted()
-    chosen = argv[1:] or tuple(REGISTRY)
+    chosen = tuple(options.only) or tuple(REGISTRY)
     texts = {name: texts[name] for name in chosen}
-    found = functions(cases(Path(argv[0]), texts), texts)
+    found = functions(cases(options.files, texts), texts)
     book = Book()
     results = {
         name: mutants(REGISTRY[name], found[name], tuple(MUTATIONS), book) for name in chosen
     }
-    further(Path(argv[0]), results, book)
+    further(options.files, results, book)
     for name, row in results.items():
         shown = {t: v for t, v in row.items() if v not in ("", "caught")}
         sys.stdout.write(f"{name}: {shown or 'all caught'}\n")
-    if len(argv) == 1:
-        TABLE.write_text(table(results), encoding="utf-8")
-        book.store()
+    if not options.look:
+        before = read_verdicts(TABLE.read_text("utf-8")) if options.only else {}
+        TABLE.write_text(table(before | results), encoding="utf-8")
+        book.store(chosen)
     for line in book.missing:
         sys.stdout.write(f"exposed by several parts together only: {line}\n")
     return int(any("survived" in row.values() for row in results.values()))
 
 
-_HEAD: Final = """# Mutations of the rules
-
-Generated by `make mutate`; do not edit. Each rule of each function is flipped, alone, and the
-check behind its certificate runs on {rows} rows in each of {modes} session modes, against Spark's
-answers; what survives is tried on all signatures and rows, then on the specs of exact verdicts.
-
-* c: a row escapes, so the certificate's check catches it; the row, and what Spark answered on it,
-  is a case of the function's certificate, which a fast test replays.
-* p: a spec catches it, which pins what data of this size cannot show (`tests/spec/sharp.py`);
-* e: it is equivalent: rule and mutant agree on every row, for the reason below the table;
-* **s**: it survives; `make mutate` fails as long as there is one;
-* –: no range changes, so there is no such rule.
-
-{tried} mutants tried: {caught} caught by rows, {specified} by specs, {explained} explained,
-{survived} survived.
-"""
-
-
-def table(results: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the text of `docs/reference/mutations.md`."""
-    every = [verdict for row in results.values() for verdict in row.values() if verdict]
-    kinds = ("caught", "specified", "explained", "survived")
-    signs = {"caught": "c", "specified": "p", "explained": "e", "survived": "**s**", "": "–"}
-    counts = {kind: every.count(kind) for kind in kinds}
-    lines = [
-        _HEAD.format(rows=PARTS * ROWS_A_PART, modes=len(MODES), tried=len(every), **counts),
-        "| Function | " + " | ".join(MUTATIONS) + " |",
-        "|---" * (len(MUTATIONS) + 1) + "|",
-    ]
-    for name, row in sorted(results.items()):
-        lines.append(f"| `{name}` | " + " | ".join(signs[row[title]] for title in MUTATIONS) + " |")
-    lines += [
-        "",
-        "## Equivalent mutants",
-        "",
-        "| Function | Mutation | Why they agree on every row |",
-    ]
-    lines.append("|---|---|---|")
-    for name, row in sorted(results.items()):
-        titles = [title for title in MUTATIONS if row[title] == "explained"]
-        lines += [f"| `{name}` | {title} | {EXPLAINED[name, title]} |" for title in titles]
-    return "\n".join([*lines, ""])
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

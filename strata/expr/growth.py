@@ -92,12 +92,15 @@ def _together(call: Call, args: Sequence[Extent]) -> Extent:
     return Extent(sum(s.constant for s in args), sum(s.factor for s in args))
 
 
-def _multiplied(count: float) -> Rule:
-    """Return the rule of an encoding that makes `count` bytes of one."""
+def _multiplied(count: float, least: float = 0) -> Rule:
+    """Return the rule of an encoding that makes `count` bytes of one, but `least` of little.
+
+    `least` is for arguments whose size is not that of their text: numbers, moments.
+    """
 
     def rule(call: Call, args: Sequence[Extent]) -> Extent:
         found = _largest(call, args).times(count)
-        return Extent(max(found.constant, _SHOWN.constant), found.factor)
+        return Extent(max(found.constant, least), found.factor)
 
     return rule
 
@@ -106,7 +109,7 @@ def _cast(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of a text as a text, and of something else as one."""
     source = getattr(call.args[0], "type", "")
     same = spark_type(source).family == "text" or spark_type(call.type).family == "other"
-    return args[0] if same else _multiplied(8)(call, args)
+    return args[0] if same else _multiplied(8, _SHOWN.constant)(call, args)
 
 
 def _number(call: Call, position: int) -> float:
@@ -162,19 +165,35 @@ def _mapped(call: Call, args: Sequence[Extent]) -> Extent:
     """Return the size of a list with a body for each element."""
     items, body = args
     most = max(1, body.constant, body.factor)
-    return Extent(max(1, items.constant) * most, items.factor * most)
+    if not body.factor or _of_elements(call.args[1], call.args[0]):
+        return Extent(max(1, items.constant) * most, items.factor * most)
+    if items.factor:
+        return _UNBOUNDED  # a value of the row for each element of the row
+    count = max(1, items.constant)
+    return Extent(count * max(1, body.constant), count * body.factor)
 
 
+def _of_elements(body: Expr, items: Expr) -> bool:
+    """Return whether the body of a lambda takes nothing that differs in size but its element."""
+    if isinstance(body, Literal) or not _grows(body.type):
+        return True
+    if not isinstance(body, Call):
+        return False
+    one = body.function == "element" and body.args[0] == items
+    return one or all(_of_elements(arg, items) for arg in body.args)
+
+
+_TOGETHER: Final = ("concat", "overlay", "create_array", "concat_lists", "array_union")
 _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        **dict.fromkeys(("concat", "overlay", "create_array"), _together),
+        **dict.fromkeys(_TOGETHER, _together),
         **dict.fromkeys(("string_replace", "reg_exp_replace"), _replacing),
         **dict.fromkeys(("string_lpad", "string_rpad"), _padded),
         **dict.fromkeys(("md5", "sha1", "sha2", "sound_ex", "chr"), lambda call, args: _SHOWN),
         **dict.fromkeys(("upper", "lower", "init_cap"), _multiplied(3)),
         "string_translate": _multiplied(4),
-        "hex": _multiplied(2),
-        **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(16)),
+        "hex": _multiplied(2, _SHOWN.constant),
+        **dict.fromkeys(("date_format", "from_unixtime"), _multiplied(16, _SHOWN.constant)),
         **dict.fromkeys(("cast", "variant_get"), _cast),
         "concat_ws": _joined,
         "string_repeat": _repeated,

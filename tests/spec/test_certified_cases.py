@@ -10,8 +10,6 @@ from tests.support.recorded import FOLDER, Recorded, cases_of, ruled
 
 CASES = {name: cases_of(name) for name in sorted(REGISTRY)}
 MUTATIONS_PAGE = FOLDER.parent / "mutations.md"
-# Mutants whose ranges are wrong for a part among many, and open for the same part alone.
-TOLD_TOGETHER = {("upper", "high bound too low"), ("lower", "high bound too low")}
 
 
 def wrong(cases: list[Recorded]) -> list[str]:
@@ -43,7 +41,7 @@ def test_every_mutant_that_rows_tell_has_its_case() -> None:
         if len(cells) == len(titles) + 1
         for title, sign in zip(titles, cells[1:], strict=True)
         if sign == "c"
-    } - TOLD_TOGETHER
+    }
 
     assert len(told) > 1000
     recorded = {(n, kill.mutation) for n, some in CASES.items() for c in some for kill in c.kills}

@@ -61,3 +61,21 @@ def test_a_constant_start_stays_in_front() -> None:
         [a, l] | KEEP
         """,
     )
+
+
+def test_the_code_of_the_first_character_rises_with_the_text() -> None:
+    upper = call("ascii", col("name"), kind="integer")
+    table = """
+        name     | verdict
+        [a, b]   | SKIP
+        [Y, b]   | KEEP
+        [é, ü]   | SKIP
+        […, 9z]  | SKIP
+        […, Bär] | KEEP
+        [Z, …]   | KEEP
+        [[, …]   | SKIP
+        [Z, é]   | KEEP
+    """
+    check((upper >= 65) & (upper <= 90), table)
+    check(upper > 127, "name | verdict\n[a, zz] | SKIP\n[a, é] | KEEP\n[a, …] | KEEP")
+    check(upper < 1, "name | verdict\n[a, zz] | SKIP\n[…, zz] | KEEP")

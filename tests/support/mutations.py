@@ -86,24 +86,38 @@ def _next(bound: Any, *, up: bool) -> Any:
     if up:
         tail = pa.scalar(b"\0", pa.binary())
         return pc.binary_join_element_wise(bound, tail, pa.scalar(b"", pa.binary()))
-    return pc.binary_slice(bound, 0, -1) if _sliceable(bound) else bound
-
-
-def _sliceable(bound: Any) -> bool:
-    return not isinstance(bound, pa.Scalar)
+    return pc.binary_slice(bound, 0, -1)
 
 
 def _inward(low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the ends of a range moved inward; a single value has no inside, and stays."""
     if isinstance(low, np.ndarray):
         wide = low < high
         return np.where(wide, _next(low, up=True), low), np.where(wide, _next(high, up=False), high)
-    return _next(low, up=True), _next(high, up=False)
+    return _where_wide(low, high, _next(low, up=True), _next(high, up=False))
 
 
 def _far_inward(low: Any, high: Any) -> tuple[Any, Any]:
     if isinstance(low, np.ndarray):
         return _quarter(low, high), _quarter(high, low)
-    return _next(low, up=True), _lowered(high) if _sliceable(high) else high
+    raised, lowered = _next(low, up=True), high if isinstance(high, pa.Scalar) else _lowered(high)
+    return _where_wide(low, high, raised, lowered)
+
+
+def _where_wide(low: Any, high: Any, raised: Any, lowered: Any) -> tuple[Any, Any]:
+    """Return other bounds of texts, and the same ones where there is one text alone."""
+    wide = pc.fill_null(pc.not_equal(low, high), True)
+    return pc.if_else(wide, raised, low), pc.if_else(wide, lowered, high)
+
+
+def _replaced(spec: Spec) -> Spec:
+    """Return a Spec with another text where a part has one text alone; constants stay."""
+    values = spec.values
+    if not isinstance(values, Texts) or not isinstance(values.low, pa.Array | pa.ChunkedArray):
+        return spec
+    one = pc.fill_null(pc.equal(values.low, values.high), False)
+    low, high = (pc.if_else(one, b"q", end) for end in (values.low, values.high))
+    return replace(spec, values=Texts(low, high, values.empty))
 
 
 def _lowered(bounds: Any) -> pa.Array:
@@ -152,10 +166,12 @@ _NO_VALUE: Final = _of_result(lambda spec: replace(spec, values=none_of(spec.val
 MUTATIONS: Final[Mapping[str, tuple[Change, ...]]] = {
     "direction reversed": (_of_arguments(_swapped),),
     "ends taken for the range": (_ends_only,),
-    # The second is tried where the first survives: a loose bound bears the least step.
+    # The second is tried where the first survives: a loose bound bears the least step. The third
+    # is for rules that know nothing but what single texts become.
     "edges left out": (
         _of_arguments(lambda spec: _ends(spec, _inward)),
         _of_arguments(lambda spec: _ends(spec, _far_inward)),
+        _of_arguments(_replaced),
     ),
     "low bound too high": (
         _of_result(lambda spec: _ends(spec, lambda low, high: (_next(low, up=True), high))),

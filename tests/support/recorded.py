@@ -3,16 +3,18 @@
 `tools/mutate.py` writes them down: an expression, what was known of a part, and what Spark
 answered on one row of it, with the mutants of the function whose range misses that answer.
 `tests/spec/test_certified_cases.py` replays them, without Spark: the rule as it is holds the
-answer, each of the mutants misses it. Parts are kept in `docs/reference/certificates/parts.arrow`.
+answer, each of the mutants misses it. Parts are kept in `docs/reference/certificates/parts.arrow`,
+and those of functions that were tried when the columns were others in files of their own.
 """
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Expr
 from strata.expr.registry import REGISTRY
+from strata.expr.spec import Spec
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from tests.spark.escapes import NOW_US, Answers, escapes
@@ -37,7 +40,6 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference" / "certificates
 RECORDED: Final = "recorded"  # what a certificate calls its cases
 PAIRS_OF: Final = "pairs"  # what it calls the proof of how pairs of columns narrow the function
 PAIR_RULES: Final = ("strata.decide.differences", "strata.decide.pairs", "strata.decide.terms")
-PARTS: Final = FOLDER / "parts.arrow"
 SPAN: Final = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock was the real one
 _SHOWN: Final = 60  # letters of a value of the row
 
@@ -67,15 +69,20 @@ class Recorded:
     answer: Answer
     expr: str  # what Spark's front end made of the text, as `load_filter` reads it
     kills: tuple[Kill, ...]
+    file: str = "parts"  # the table of the part, beside the certificates
 
     def escapes(self) -> bool:
         """Return whether the answer lies outside the range, by the rules that are there now."""
+        kind = load_filter(self.expr).expr.type
+        return bool(escapes(self.said(), kind, answered(self.answer))[0])
+
+    def said(self) -> Spec:
+        """Return what the rules that are there now say of the part."""
         expr = load_filter(self.expr).expr
-        stats, relation = stored()
+        stats, relation = stored(self.file)
         view = PartSpecs(stats, relation, ()).at(slice(self.part, self.part + 1))
         with np.errstate(all="ignore"):
-            spec = Interpreter(Context(*SPAN), lenient=False).evaluate(expr, view)
-        return bool(escapes(spec, expr.type, answered(self.answer))[0])
+            return Interpreter(Context(*SPAN), lenient=False).evaluate(expr, view)
 
 
 def filter_of(expr: Expr, text: str) -> str:
@@ -169,6 +176,9 @@ def store_cases(name: str, cases: Sequence[Recorded]) -> None:
         asdict(case) | {"kills": [[kill.mutation, kill.way] for kill in case.kills]}
         for case in cases
     ]
+    for case in plain:
+        if case["file"] == "parts":
+            del case["file"]
     path.write_text(written({**certificate, RECORDED: plain}), encoding="utf-8")
 
 
@@ -186,19 +196,39 @@ def written(certificate: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
-def store_parts(stats: pa.Table) -> None:
+def store_parts(stats: pa.Table, file: str = "parts") -> None:
     """Keep what is known of the parts of all cases."""
-    columns = [[c.id, c.name, str(c.type)] for c in RELATION.columns]
-    table = stats.replace_schema_metadata({"columns": json.dumps(columns)})
+    table = stats.replace_schema_metadata({"columns": json.dumps(_columns_now())})
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(PARTS, table.schema, options=options) as writer:
+    with pa.ipc.new_file(FOLDER / f"{file}.arrow", table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
 
 
-@lru_cache(maxsize=1)
-def stored() -> tuple[pa.Table, Relation]:
-    """Return what is known of the parts of all cases, and their columns."""
-    table = pa.ipc.open_file(PARTS).read_all()
+def _columns_now() -> list[list[Any]]:
+    return [[c.id, c.name, str(c.type)] for c in RELATION.columns]
+
+
+def file_for_now(kept: Collection[str]) -> str:
+    """Return the file that parts of today's columns go to, beside files that are still needed."""
+    for file in sorted(kept):
+        if [[c.id, c.name, str(c.type)] for c in stored(file)[1].columns] == _columns_now():
+            return file
+    names = (f"parts-{n}" if n > 1 else "parts" for n in count(1))
+    return next(name for name in names if name not in kept)
+
+
+def forget_parts(needed: Collection[str]) -> None:
+    """Remove the files of parts that no case needs."""
+    stored.cache_clear()
+    for path in FOLDER.glob("parts*.arrow"):
+        if path.stem not in needed:
+            path.unlink()
+
+
+@lru_cache(maxsize=8)
+def stored(file: str = "parts") -> tuple[pa.Table, Relation]:
+    """Return what is known of the parts of cases, and their columns."""
+    table = pa.ipc.open_file(FOLDER / f"{file}.arrow").read_all()
     columns = json.loads(table.schema.metadata[b"columns"])
     found = tuple(Column(number, name, parse_type(kind)) for number, name, kind in columns)
     return table.replace_schema_metadata(None), Relation(0, found, (1,), (1,))

@@ -8,16 +8,30 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict
+from strata.expr.entry import Context, Entry, Outcome, Transfer, literal, opened, strict, texts
 from strata.expr.functions import exact_texts as exact
 from strata.expr.functions import many_texts as many
 from strata.expr.functions.points import pointwise
 from strata.expr.nodes import Call
 from strata.expr.sparktype import INT32, spark_type
-from strata.expr.spec import NO, Numbers, Spec, everything, integers, none_of
+from strata.expr.spec import (
+    NO,
+    Bounds,
+    Numbers,
+    Spec,
+    TextBound,
+    everything,
+    integers,
+    none_of,
+)
 
 _LONGEST: Final = 100_000  # characters: a constant length below it fits into memory
+_ASCII_END: Final = 128
+_LAST_BYTE: Final = 255
+_LAST_CODE: Final = 0x10FFFF
 
 
 def _anything(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -34,6 +48,30 @@ def _between(low: int, high: int) -> Transfer:
         return strict(args, Outcome(Numbers(integers(low, kind), integers(high, kind))))
 
     return transfer
+
+
+def _code_of_first(call: Call, args: Sequence[Spec], context: Context) -> Spec:
+    """Return the code of the first character, which rises with the text; 0 of no text."""
+    values = texts(args[0])
+    low, high = _first_bytes(values.low, 0), _first_bytes(values.high, _LAST_BYTE)
+    # Beyond ASCII a first byte begins a character, or is read as U+FFFD.
+    found = Numbers(
+        np.minimum(low, _ASCII_END), np.where(high < _ASCII_END, high, _LAST_CODE), values.empty
+    )
+    return strict(args, Outcome(found))
+
+
+def _first_bytes(bound: TextBound, unknown: int) -> Bounds:
+    """Return the first byte of each bound, 0 of no text; `unknown` where the bound is open."""
+    if bound is None:
+        return np.array([unknown])
+    first = pc.binary_slice(bound, 0, 1)
+    array = pa.array([first.as_py()], pa.binary()) if isinstance(first, pa.Scalar) else first
+    padded = pc.binary_join_element_wise(array, b"\0", b"").fill_null(bytes([unknown]))
+    whole = padded.combine_chunks() if isinstance(padded, pa.ChunkedArray) else padded
+    _, ends, data = whole.buffers()
+    starts = np.frombuffer(ends, np.int32)[whole.offset : whole.offset + len(whole)]
+    return np.frombuffer(data, np.uint8)[starts].astype(np.int64)
 
 
 def _padded(call: Call, args: Sequence[Spec], context: Context) -> Spec:
@@ -104,8 +142,8 @@ ENTRIES: Final = (
         "ascii",
         "text",
         _ONE,
-        pointwise(_between(0, 0x10FFFF), exact.code_of_first, many=many.code_of_first),
-        "a code point; never fails",
+        pointwise(_code_of_first, exact.code_of_first, many=many.code_of_first),
+        "rises with the text; never fails",
     ),
     Entry(
         "string_instr",

@@ -49,6 +49,21 @@ def doubled(times: int, expr: Expr) -> Expr:
 
 ITEM = Call("element", (LIST,), "string")
 TWICE = Call("transform", (LIST, Call("concat", (ITEM, ITEM), "string")), "array<string>")
+ONES = Call("create_array", (Literal(1, "integer"),) * 4, "array<integer>")
+
+
+def joined(function: str, times: int) -> Call:
+    found: Expr = LIST
+    for _ in range(times):
+        found = Call(function, (found, found), "array<string>")
+    assert isinstance(found, Call)
+    return found
+
+
+def mapped(items: Expr, body: Expr) -> Call:
+    return Call("transform", (items, body), f"array<{body.type}>")
+
+
 LARGE = [
     text("string_repeat", text("string_repeat", S, 8), 4),
     text("string_repeat", text("string_repeat", "ab", 100_000), 100_000),
@@ -71,6 +86,16 @@ LARGE = [
     Call("transform", (LIST, text("string_repeat", ITEM, 101)), "array<string>"),
     Call("transform", (LIST, text("string_space", 101)), "array<string>"),
     Call("transform", (TWICE, text("string_repeat", ITEM, 51)), "array<string>"),
+    joined("concat_lists", 5),
+    joined("array_union", 5),
+    mapped(LIST, LIST),
+    mapped(LIST, text("concat", S, ITEM)),
+    mapped(LIST, mapped(LIST, text("concat", ITEM, S))),
+    mapped(LIST, mapped(Column(5, "k", "array<string>"), ITEM)),
+    mapped(ONES, text("string_repeat", S, 8)),
+    mapped(LIST, text("hex", number("length", ITEM))),
+    mapped(LIST, Call("cast", (number("length", ITEM),), "string")),
+    mapped(mapped(ONES, LIST), text("string_repeat", S, 8)),
     Call("cast", (nested("hex", 4, Call("cast", (LIST,), "string")),), "binary"),
     text("substring", text("string_repeat", text("string_repeat", S, 8), 4), 1, 1),
 ]
@@ -93,6 +118,13 @@ SMALL = [
     text("if", Call("is_null", (S,), "boolean"), S2, "none"),
     text("string_repeat", Call("cast", (number("length", LENGTHY),), "string"), 30),
     TWICE,
+    joined("concat_lists", 4),
+    joined("array_union", 4),
+    mapped(ONES, text("string_repeat", S, 7)),
+    mapped(ONES, text("string_space", 100_000)),
+    mapped(LIST, text("substring", ITEM, number("length", S), 1)),
+    mapped(LIST, text("upper", text("string_translate", ITEM, "a", "b"))),
+    mapped(LIST, text("if", number("is_null", ITEM), ITEM, "none")),
 ]
 
 

@@ -125,6 +125,14 @@ LARGE = [
     "length(" + "concat_ws(space(10), " * 3 + "carrier" + ", carrier)" * 3 + ") > 5",
     "length(overlay(repeat(carrier, 60) placing repeat(carrier, 60) from 1)) > 5",
     "size(transform(array(carrier), x -> transform(array(x), y -> space(200)))) > 5",
+    "size(transform(split(carrier, ''), x -> carrier)) > 5",
+    "size(transform(split(carrier, ''), x -> concat(x, upper(carrier)))) > 5",
+    "size(transform(split(carrier, ''), x -> transform(array(1), y -> carrier))) > 5",
+    "exists(array(carrier), x -> size(transform(split(x, ''), y -> x)) > 5)",
+    "size(zip_with(split(carrier, ''), array(1), (x, y) -> carrier)) > 5",
+    "size(zip_with(split(carrier, ''), array(1), (x, y) -> space(1000000))) > 5",
+    "size(map_zip_with(map(carrier, 1), map(1, 2), (k, x, y) -> space(1000))) > 5",
+    "exists(array(1), x -> size(transform(split(carrier, ''), y -> repeat(y, 101))) > 1)",
 ]
 SMALL = [
     "lpad(carrier, 10, '0') = 'x'",
@@ -132,6 +140,12 @@ SMALL = [
     "concat(carrier, '-', carrier) = 'x'",
     "replace(carrier, 'A', 'bb') = 'x'",
     "length(space(1000)) > id",
+    "exists(array(id), x -> x > id and carrier = 'x')",
+    "size(transform(split(carrier, ''), x -> upper(concat(x, '-')))) > 5",
+    "size(transform(split(carrier, ''), x -> x > carrier)) > 5",
+    "size(transform(split(carrier, ''), x -> length(carrier) + id * 2)) > 5",
+    "size(zip_with(array(id), array(id), (x, y) -> x + y)) > 5",
+    "exists(array(carrier), X -> size(transform(split(x, ''), y -> concat(y, y))) > 5)",
     "id in (" + ", ".join(map(str, range(2000))) + ")",
     " and ".join("carrier <> 'x'" for _ in range(300)),
 ]

@@ -5,8 +5,8 @@ checks of all other filters with it. Spark evaluates constants while it analyses
 is judged: names of functions and their constants.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from py4j.java_gateway import JavaObject
@@ -20,19 +20,23 @@ DEPTH_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The most that a value takes: `constant` characters, and `factor` values of the row."""
+    """The most that a value takes: `constant` characters, and `factor` values of the row.
+
+    In the body of a lambda also `element` values that the lambda is called with.
+    """
 
     constant: float
     factor: float
+    element: float = 0
 
     def times(self, count: float) -> "Size":
         """Return the size of `count` such values."""
-        return Size(self.constant * count, self.factor * count)
+        return Size(self.constant * count, self.factor * count, self.element * count)
 
 
 Judged = Callable[[Sequence[Size], Sequence[float]], Size]  # sizes and numbers of the arguments
 _ONE: Final = Size(1, 0)
-_UNBOUNDED: Final = Size(float("inf"), float("inf"))
+_UNBOUNDED: Final = Size(float("inf"), float("inf"), float("inf"))
 
 
 def check_growth(parsed: JavaObject, where: str) -> None:
@@ -42,27 +46,42 @@ def check_growth(parsed: JavaObject, where: str) -> None:
     a column says how often a text is repeated.
     Raises: InvalidRequest, naming the part.
     """
-    _size(parsed, where, 0)
+    _size(parsed, where, 0, frozenset())
 
 
-def _size(node: JavaObject, where: str, depth: int) -> Size:
+def _size(node: JavaObject, where: str, depth: int, bound: Set[str]) -> Size:
+    """Return the size of an expression's values; `bound`: the arguments of the lambda around it."""
     if depth > DEPTH_MAX:
         raise _too_large(where, f"more than {DEPTH_MAX} levels")
     name = node.getClass().getSimpleName()
     if name == "Literal":
         return Size(len(str(node.value())), 0)
-    children = [node.children().apply(index) for index in range(node.children().size())]
-    sizes = [_size(child, where, depth + 1) for child in children]
+    if name == "LambdaFunction":
+        # To it, the arguments of lambdas further out are like columns.
+        names = frozenset(map(_first_name, _each(node.arguments())))
+        return _size(node.function(), where, depth + 1, names)
+    children = _each(node.children())
+    sizes = [_size(child, where, depth + 1, bound) for child in children]
     if name == "UnresolvedFunction":
         parts = node.nameParts()
         name = str(parts.apply(parts.size() - 1)).lower()
-    if name in ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable"):
+    if name == "UnresolvedAttribute":
         return Size(0, 1)
+    if name == "UnresolvedNamedLambdaVariable":  # in a lambda, columns are called so, too
+        return Size(0, 0, 1) if _first_name(node) in bound else Size(0, 1)
     judged = _GROWING.get(name)
     found = judged(sizes, [_number(child) for child in children]) if judged else _largest(sizes)
-    if found.constant > CONSTANT_MAX or found.factor > FACTOR_MAX:
+    if found.constant > CONSTANT_MAX or max(found.factor, found.element) > FACTOR_MAX:
         raise _too_large(where, str(node.sql())[:80])
     return found
+
+
+def _each(some: JavaObject) -> list[JavaObject]:
+    return [some.apply(index) for index in range(some.size())]
+
+
+def _first_name(node: JavaObject) -> str:
+    return str(node.nameParts().apply(0)).lower()
 
 
 def _number(node: JavaObject) -> float:
@@ -75,11 +94,20 @@ def _largest(sizes: Sequence[Size]) -> Size:
     """Return the size of a result that is no larger than the largest argument."""
     if not sizes:
         return _ONE
-    return Size(max(s.constant for s in sizes), max(s.factor for s in sizes))
+    return Size(
+        max(s.constant for s in sizes), max(s.factor for s in sizes), max(s.element for s in sizes)
+    )
+
+
+def _fixed(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
+    """Return the size of a truth value or a number."""
+    return _ONE
 
 
 def _together(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
-    return Size(sum(s.constant for s in sizes), sum(s.factor for s in sizes))
+    return Size(
+        sum(s.constant for s in sizes), sum(s.factor for s in sizes), sum(s.element for s in sizes)
+    )
 
 
 def _escaped(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
@@ -98,33 +126,38 @@ def _spaces(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
 def _padded(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
     if len(sizes) < 2:
         return _UNBOUNDED
-    return Size(max(sizes[0].constant, numbers[1]), sizes[0].factor)
+    return replace(sizes[0], constant=max(sizes[0].constant, numbers[1]))
 
 
 def _replaced(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
     """Return the size of a text in which another one may take the place of each character."""
     if len(sizes) < 3:
         return _largest(sizes)
-    other = sizes[2]
-    if other.factor and sizes[0].factor:
+    text, other = sizes[0], sizes[2]
+    if (other.factor or other.element) and (text.factor or text.element):
         return _UNBOUNDED
+    most = max(1, other.constant)
     return Size(
-        sizes[0].constant * max(1, other.constant),
-        sizes[0].factor * max(1, other.constant) + sizes[0].constant * other.factor,
+        text.constant * most,
+        text.factor * most + text.constant * other.factor,
+        text.element * most + text.constant * other.element,
     )
 
 
 def _joined(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
     """Return the size of texts, or of the elements of lists, with a separator between any two."""
     whole = _together(sizes[1:], ())
-    return _replaced([whole, _ONE, Size(sizes[0].constant + 1, sizes[0].factor)], ())
+    return _replaced([whole, _ONE, replace(sizes[0], constant=sizes[0].constant + 1)], ())
 
 
 def _mapped(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
-    """Return the size of a list with a body for each element."""
-    items, body = sizes[0], _largest(sizes[1:])
-    most = max(1, body.constant, body.factor)
-    return Size(max(1, items.constant) * most, items.factor * most)
+    """Return the size of a list, or of lists, with a body for each element."""
+    items, body = _together(sizes[:-1], ()), sizes[-1]
+    if body.factor:  # a value of the row, as often as its list has elements
+        return _UNBOUNDED
+    return replace(items, constant=max(1, items.constant)).times(
+        max(1, body.constant, body.element)
+    )
 
 
 def _anything(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
@@ -138,11 +171,20 @@ _GROWING: Final[dict[str, Judged]] = {
     **dict.fromkeys(("lpad", "rpad"), _padded),
     **dict.fromkeys(("replace", "regexp_replace"), _replaced),
     "concat_ws": _joined,
-    "transform": _mapped,
+    **dict.fromkeys(("transform", "zip_with", "map_zip_with"), _mapped),
+    **dict.fromkeys(
+        (
+            "And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual",
+            "GreaterThan", "GreaterThanOrEqual", "IsNull", "IsNotNull", "In", "Like", "RLike",
+            "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "UnaryMinus",
+            "length", "size", "cardinality", "year", "month", "day", "hour", "abs",
+        ),
+        _fixed,
+    ),
     **dict.fromkeys(
         (
             "concat", "Concat", "overlay", "Overlay", "CreateNamedStruct", "array",
-            "struct", "named_struct", "map", "zip_with",
+            "struct", "named_struct", "map",
             "array_union", "arrays_zip", "map_concat", "flatten", "array_append", "array_prepend",
         ),
         _together,

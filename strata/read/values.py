@@ -16,9 +16,9 @@ Errs: towards reading more. Law: `tests/laws/test_values.py`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,10 +40,8 @@ from strata.plain.conditions import (
     And,
     Compare,
     Condition,
-    Day,
     IsNan,
     IsNull,
-    Moment,
     Not,
     Value,
 )
@@ -52,12 +50,17 @@ from strata.plain.types import comparable_type
 from strata.plain.weaker import LISTED_MAX, weaker
 from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS
+from strata.read.value_order import (
+    ValueOrder,
+    ValueSums,
+    condition_constant,
+    joined_values,
+    one_form,
+)
 from strata.rollout.obey import SKIPPING
 from strata.state.state import State
 from strata.stats.wire import column_name
 from strata.store.open import Stores
-
-HELD_ROWS: Final = 1 << 20  # of sums that wait to be added up
 
 # The rows of a plan that a filter accepts: the column, and d. There may be other columns.
 ValueRows = Callable[[ReadPlan, Filter | None], Iterator[pa.RecordBatch]]
@@ -217,7 +220,7 @@ class _Search:
 
     def extreme(self, greatest: bool) -> ValuesFound:
         """Return the least or greatest value."""
-        order = _Order(greatest)
+        order = ValueOrder(greatest)
         plan, filter = self._plan(self._some)
         if plan.mode not in SKIPPING or not plan.parts_fetched:
             return self._of_all(plan, filter, order)
@@ -227,7 +230,7 @@ class _Search:
         plan, filter = self._plan(self._compared(order.up_to, best))
         if plan.monotonic:
             return self._found([best], plan, filter)
-        kept = _Sums()
+        kept = ValueSums()
         for values, diffs in self._read(plan, filter):
             inside = order.not_beyond(values, best)
             kept.add(values.filter(inside), diffs.filter(inside))
@@ -236,7 +239,7 @@ class _Search:
             return self._found([order.best(there)], plan, filter)
         return self._of_all(*self._plan(self._some), order)
 
-    def _best(self, order: "_Order") -> tuple[pa.Scalar | None, ReadPlan, Filter | None]:
+    def _best(self, order: ValueOrder) -> tuple[pa.Scalar | None, ReadPlan, Filter | None]:
         """Return the first value in order that some update adds, and the plan that proves it."""
         best: pa.Scalar | None = None
         end = self._end(order)
@@ -256,13 +259,13 @@ class _Search:
             for values, diffs in self._read(some, filter):
                 added = values.filter(pc.greater(diffs, 0))
                 if len(added):
-                    best = order.best(added if best is None else _with(added, best))
+                    best = order.best(added if best is None else joined_values(added, best))
 
     def distinct(self, limit: int) -> ValuesFound:
         """Return the different values."""
         plan, filter = self._plan(self._some)
         if not plan.monotonic:
-            kept = _Sums()
+            kept = ValueSums()
             for values, diffs in self._read(plan, filter):
                 kept.add(values, diffs)
             return self._distinct(kept.positive(), limit, plan, filter)
@@ -286,19 +289,19 @@ class _Search:
         return self._found(ordered[:limit], plan, filter, complete=complete)
 
     def _none_of(self, known: pa.Array) -> Condition:
-        constants = [_constant(value) for value in known]
+        constants = [condition_constant(value) for value in known]
         listed = [constant for constant in constants if constant is not None]
         if len(listed) < len(constants):
             return self._some
         return And((Not(Among(self.column.name, listed, null=False)), self._some))
 
-    def _of_all(self, plan: ReadPlan, filter: Filter | None, order: "_Order") -> ValuesFound:
+    def _of_all(self, plan: ReadPlan, filter: Filter | None, order: ValueOrder) -> ValuesFound:
         """Return the extreme of all rows of a plan."""
         best: list[pa.Scalar] = []
-        kept, certain = _Sums(), plan.monotonic
+        kept, certain = ValueSums(), plan.monotonic
         for values, diffs in self._read(plan, filter):
             if certain:
-                best = [order.best(_with(values, *best))]
+                best = [order.best(joined_values(values, *best))]
             else:
                 kept.add(values, diffs)
         there = kept.positive()
@@ -376,7 +379,7 @@ class _Search:
             self._type = values.type
             there = pc.is_valid(values)
             if batch.num_rows and pc.any(there).as_py():
-                yield _alike(values.filter(there)), diffs.filter(there)
+                yield one_form(values.filter(there)), diffs.filter(there)
 
     def _compared(self, operator: str, best: pa.Scalar) -> Condition:
         """Return the condition that a value is in this relation to the best one so far."""
@@ -389,10 +392,10 @@ class _Search:
                 ">": And((IsNan(name), Not(IsNan(name)))),
                 ">=": IsNan(name),
             }[operator]
-        constant = _constant(best)
+        constant = condition_constant(best)
         return self._some if constant is None else Compare(self.column.name, operator, constant)
 
-    def _end(self, order: "_Order") -> Value | None:
+    def _end(self, order: ValueOrder) -> Value | None:
         """Return the outermost bound of the batches; None where one has none."""
         batches = readable_batches(self.state, self.at)
         name, side = column_name(self.column.id), "high" if order.greatest else "low"
@@ -408,94 +411,8 @@ class _Search:
         if not known:
             return None
         found = (max if order.greatest else min)(known, key=_key)
-        return _constant(pa.scalar(found, pc.struct_field(bounds, side).type))
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """Which end is looked for."""
-
-    greatest: bool
-
-    @property
-    def up_to(self) -> str:
-        return ">=" if self.greatest else "<="
-
-    @property
-    def before(self) -> str:
-        return ">" if self.greatest else "<"
-
-    def best(self, values: pa.Array) -> pa.Scalar:
-        """Return the first of some values in this order."""
-        if pa.types.is_floating(values.type):
-            nan = pc.is_nan(values)
-            if pc.any(nan).as_py() if self.greatest else pc.all(nan).as_py():
-                return pa.scalar(math.nan, values.type)
-            values = values.filter(pc.invert(nan))
-        return pc.max(values) if self.greatest else pc.min(values)
-
-    def not_beyond(self, values: pa.Array, best: pa.Scalar) -> pa.BooleanArray:
-        """Return which values come before the best one so far, or are equal to it."""
-        compare = pc.greater_equal if self.greatest else pc.less_equal
-        found = compare(values, best)
-        if not pa.types.is_floating(values.type):
-            return found
-        if math.isnan(best.as_py()):
-            return pc.is_nan(values) if self.greatest else pc.is_valid(values)
-        return pc.or_(found, pc.is_nan(values)) if self.greatest else found
-
-
-class _Sums:
-    """The sum of the diffs of each value; sums are kept modulo 2^64, as everywhere."""
-
-    def __init__(self) -> None:
-        self._tables: list[pa.Table] = []
-        self._rows = 0
-
-    def add(self, values: pa.Array, diffs: pa.Int64Array) -> None:
-        """Add rows."""
-        self._tables.append(_by_value([pa.table({"value": values, "d": diffs})]))
-        self._rows += self._tables[-1].num_rows
-        if self._rows > HELD_ROWS:
-            self._tables = [_by_value(self._tables)]
-            self._rows = 0  # the next pass comes after as many new ones
-
-    def positive(self) -> pa.Array:
-        """Return the values whose sum is above 0."""
-        if not self._tables:
-            return pa.array([])
-        table = _by_value(self._tables)
-        found = table.filter(pc.greater(table["d"], 0))["value"]
-        return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
-
-
-def _by_value(tables: Iterable[pa.Table]) -> pa.Table:
-    sums = pa.concat_tables(tables).group_by("value").aggregate([("d", "sum")])
-    return pa.table({"value": sums["value"], "d": sums["d_sum"]})
-
-
-def _alike(values: pa.Array) -> pa.Array:
-    """Return values with one NaN and one zero, which are equal but have several forms."""
-    if not pa.types.is_floating(values.type):
-        return values
-    nan = pa.scalar(math.nan, values.type)
-    return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))
-
-
-def _with(values: pa.Array, *more: pa.Scalar) -> pa.Array:
-    return pa.concat_arrays([values, *(pa.repeat(scalar, 1) for scalar in more)])
+        return condition_constant(pa.scalar(found, pc.struct_field(bounds, side).type))
 
 
 def _key(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
-
-
-def _constant(scalar: pa.Scalar) -> Value | None:
-    """Return a value as conditions have it; None for one that no plain filter names."""
-    kind = scalar.type
-    if pa.types.is_timestamp(kind):
-        return Moment(scalar.cast(pa.timestamp("us", kind.tz)).value, kind.tz is not None)
-    if pa.types.is_date32(kind):
-        return Day(scalar.value)
-    found = scalar.as_py()
-    return None if isinstance(found, bytes) else found

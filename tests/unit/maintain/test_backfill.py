@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import strata.maintain.backfill
+import strata.maintain.backfill_plan
 import strata.maintain.exchange
 from strata.decide.decision import decide
 from strata.errors import InvalidRequest
@@ -323,7 +324,8 @@ def test_a_column_that_cannot_be_known_is_asked_for_once() -> None:
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics have a second version from now on."""
-    for module in (strata.maintain.backfill, strata.maintain.exchange):
+    maintain = strata.maintain
+    for module in (maintain.backfill, maintain.backfill_plan, maintain.exchange):
         monkeypatch.setattr(module, "STATS_VERSION", 2)
 
 

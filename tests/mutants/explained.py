@@ -123,6 +123,20 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.expr.functions.points", "_sharpened", "1", "2"): (
         "the condition behind it says that there are two or more"
     ),
+    (
+        "strata.decide.differences", "PairInterpreter._ratio",
+        "np.isfinite(pair.ratio_low) & np.isfinite(pair.ratio_high)",
+        "np.isfinite(pair.ratio_low) | np.isfinite(pair.ratio_high)",
+    ): "the room for rounding is infinite where one end is, so that any number remains",
+    ("strata.decide.members", "_as_bytes", "value + 0.0", "value - 0.0"): (
+        "whoever asks has made 0.0 of -0.0 before"
+    ),
+    (
+        "strata.decide.read_plan", "ReadPlan.steps", "parts <= size", "parts < size",
+    ): "the slice of all parts is all parts",
+    (
+        "strata.decide.terms", "_moved", "abs(moved) > FURTHEST", "abs(moved) >= FURTHEST",
+    ): f"{_WIDER}: a constant of exactly 2**60 is not used",
     ("strata.decide.blooms", "", "1024", "1025"): (
         "how many bytes of filters wait for their turn changes no verdict"
     ),

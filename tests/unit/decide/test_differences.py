@@ -9,6 +9,7 @@ import pytest
 
 from strata.decide.decision import decide
 from strata.decide.differences import PairInterpreter
+from strata.decide.reasons import explain
 from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
@@ -20,7 +21,16 @@ from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
 from strata.stats import collect, concat
 from strata.stats.pairs import PairGathering, wanted_pairs
-from tests.laws.test_pairs import COMPARED, DAY_US, RELATION, SIDES, Rows, needs, statistics
+from tests.laws.test_pairs import (
+    COMPARED,
+    DAY_US,
+    INTERVAL,
+    RELATION,
+    SIDES,
+    Rows,
+    needs,
+    statistics,
+)
 
 FURTHEST = (2**63 - 1) // DAY_US  # days whose microseconds fit 64 bits
 
@@ -70,6 +80,32 @@ def test_casts_that_keep_each_number_are_looked_through(
     expr = Call("greater_than", sides, "boolean")
 
     assert keeps(expr, part, kind) != alike
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [("date", "integer"), ("date", "timestamp"), ("decimal(9,2)", "decimal(9,3)")],
+)
+def test_a_filter_that_sees_other_types_learns_nothing(kind: str, seen: str) -> None:
+    """Its numbers are in other units than those whose differences are recorded."""
+    one = Decimal if kind.startswith("decimal") else int
+    a, b = SIDES[kind]
+    part: Rows = [{a.id: one(start), b.id: one(start + 1)} for start in (0, 500)]
+    for left, right, kept in ((kind, kind, False), (seen, seen, True), (seen, kind, True)):
+        sides = Column(a.id, a.name, left), Column(b.id, b.name, right)
+        assert keeps(Call("greater_than", sides, "boolean"), part, kind) == kept
+
+
+def test_a_reason_shows_what_is_recorded_the_other_way_round() -> None:
+    a, b = SIDES["integer"]
+    part: Rows = [{a.id: start, b.id: start + 1} for start in (0, 500)]
+    expr = Call("less_than", (b, a), "boolean")
+
+    (found,) = explain(Filter(expr, "", 0, 0), statistics([part], "integer"), RELATION, [0])
+
+    assert found.endswith(
+        f"with {a.name} - {b.name} in [-1, -1], {a.name} / {b.name} in [0, 0.998004]"
+    )
 
 
 UNITS = {
@@ -142,6 +178,36 @@ def test_what_wraps_differs_by_anything(kind: str, function: str, by: int) -> No
         for compared in COMPARED:
             expr = Call(compared, sides, "boolean")
             assert keeps(expr, part, kind) >= needs(expr, part), expr
+
+
+@pytest.mark.parametrize("by", [0, 1])
+def test_a_difference_of_what_failed_before_it_was_moved_fails(by: int) -> None:
+    a, b = SIDES["timestamp"]
+    part: Rows = [{a.id: 2**63 - 1, b.id: 2**63 - 1}, {a.id: 0, b.id: 0}]
+    later = Call("timestamp_add_interval", (a, Literal(DAY_US, INTERVAL)), "timestamp")
+    left, right = (Call("cast", (side,), "date") for side in (later, b))
+    left = Call("date_add", (left, Literal(by, "integer")), "date")
+    days = Call("subtract_dates", (left, right), "interval day")
+    expr = Call("greater_than", (days, Literal(100 * DAY_US, "interval day")), "boolean")
+
+    assert needs(expr, part)
+    assert keeps(expr, part, "timestamp")
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "integer"])
+def test_a_difference_of_what_fails_as_it_is_moved_fails(kind: str) -> None:
+    a, b = SIDES[kind]
+    most = 2**63 - 1 if kind == "timestamp" else 2**31 - 1
+    part: Rows = [{a.id: most, b.id: most}, {a.id: 0, b.id: 0}]
+    if kind == "timestamp":
+        later = Call("timestamp_add_interval", (a, Literal(DAY_US, INTERVAL)), kind)
+        apart: Expr = Call("subtract_timestamps", (later, b), INTERVAL)
+    else:
+        apart = Call("subtract", (Call("add", (a, Literal(1, kind)), kind), b), kind)
+    expr = Call("equal_to", (apart, Literal(0, apart.type)), "boolean")
+
+    assert needs(expr, part)
+    assert keeps(expr, part, kind)
 
 
 @pytest.mark.parametrize("function", ["date_add", "date_sub"])

@@ -75,7 +75,7 @@ def test_casts_that_keep_each_number_are_looked_through(
 ) -> None:
     one = Decimal if kind.startswith("decimal") else float if kind in ("float", "double") else int
     a, b = SIDES[kind]
-    part: Rows = [{a.id: one(start), b.id: one(start + 1)} for start in (0, 500)]
+    part: list[dict[int, Any]] = [{a.id: one(n), b.id: one(n + 1)} for n in (0, 500)]
     sides = tuple(Call("cast", (side,), target) for side in (a, b))
     expr = Call("greater_than", sides, "boolean")
 
@@ -90,7 +90,7 @@ def test_a_filter_that_sees_other_types_learns_nothing(kind: str, seen: str) -> 
     """Its numbers are in other units than those whose differences are recorded."""
     one = Decimal if kind.startswith("decimal") else int
     a, b = SIDES[kind]
-    part: Rows = [{a.id: one(start), b.id: one(start + 1)} for start in (0, 500)]
+    part: list[dict[int, Any]] = [{a.id: one(n), b.id: one(n + 1)} for n in (0, 500)]
     for left, right, kept in ((kind, kind, False), (seen, seen, True), (seen, kind, True)):
         sides = Column(a.id, a.name, left), Column(b.id, b.name, right)
         assert keeps(Call("greater_than", sides, "boolean"), part, kind) == kept

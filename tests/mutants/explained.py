@@ -54,6 +54,10 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.members", "_Place.add", "len(self.hashes) > 64", "len(self.hashes) >= 64"): (
         "hashes of many batches are joined one batch earlier"
     ),
+    (
+        "strata.stats.trim", "fit_pairs", "(cost := _bits(array)) <= room",
+        "(cost := _bits(array)) < room",
+    ): f"{_WIDER}: a pair that would fill the budget to its last bit is left out",
     ("strata.updates.arrange", "_Word.push", "True", "False"): (
         f"{_SPEED}: values that are all null are sorted once more, and stay where they are"
     ),

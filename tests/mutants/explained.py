@@ -83,10 +83,6 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "all values of a nested column have it, and null is still behind them"
     ),
     (
-        "strata.decide.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
-        "any(sides) and (not all(sides))",
-    ): "of no sides, none is any",
-    (
         "strata.decide.cases", "_numbers", "if place.form != wanted: return old", "pass",
     ): "the form and Spark's type both follow from today's declaration, and no type has two that "
     "differ",
@@ -133,7 +129,7 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "np.isfinite(pair.ratio_low) | np.isfinite(pair.ratio_high)",
     ): "the room for rounding is infinite where one end is, so that any number remains",
     ("strata.decide.members", "_as_bytes", "value + 0.0", "value - 0.0"): (
-        "whoever asks has made 0.0 of -0.0 before"
+        "its callers have made 0.0 of -0.0 before"
     ),
     (
         "strata.decide.read_plan", "ReadPlan.steps", "parts <= size", "parts < size",

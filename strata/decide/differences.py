@@ -31,7 +31,7 @@ from strata.expr.functions.timestamps import foreign
 from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.members import single
 from strata.expr.nodes import Call, Expr
-from strata.expr.sparktype import INT32, SparkType, spark_type
+from strata.expr.sparktype import INT32, INT64, SparkType, spark_type
 from strata.expr.spec import (
     Bools,
     Bounds,
@@ -44,7 +44,7 @@ from strata.expr.spec import (
     uniform,
 )
 
-_FURTHEST_DAY: Final = 2**63 // DAY_US - 1
+_FURTHEST_DAY: Final = INT64[1] // DAY_US  # its microseconds fit 64 bits
 _UNITS_US: Final = {
     "microsecond": 1,
     "millisecond": 1000,
@@ -117,15 +117,11 @@ class PairInterpreter(Interpreter):
         pair = _pair(left, right, view)
         if pair is None:
             return None
-        known, low, high = pair.known, pair.low, pair.high
-        if low.dtype == np.int64:
-            moved, unit = left.before - right.before, left.unit
-            low, high = low + moved, high + moved
-            if unit != 1:
-                low, high = _in_units(low, high, unit, toward_zero=left.toward_zero)
-            low, high = (end + (left.after - right.after) for end in (low, high))
-        elif left != Term(left.column, left.place) or right != Term(right.column, right.place):
-            return None
+        known, moved = pair.known, left.before - right.before  # of floats 0: none is moved
+        low, high = pair.low + moved, pair.high + moved
+        if left.unit != 1:
+            low, high = _in_units(low, high, left.unit, toward_zero=left.toward_zero)
+        low, high = (end + (left.after - right.after) for end in (low, high))
         for held in (*left.held, *right.held):
             values = self.evaluate(held.expr, view).values
             if not isinstance(values, Numbers) or values.low.dtype != np.int64:
@@ -243,8 +239,8 @@ def _compared(call: Call, spec: Spec, apart: _Apart) -> Spec:
 def _difference(call: Call, spec: Spec, apart: _Apart, *, sure: bool) -> Spec:
     """Return a difference within what the pair says; `sure`: its arguments never fail."""
     kind, values = spark_type(call.type), spec.values
-    if not isinstance(values, Numbers) or values.low.dtype != apart.low.dtype:
-        return spec
+    if not isinstance(values, Numbers) or kind.scale != spark_type(call.args[0].type).scale:
+        return spec  # a legacy interval, or a rounded decimal: of (38,10) it is (38,9)
     known, low, high = apart.known, apart.low, apart.high
     if call.function in ("subtract_timestamps", "timestamp_diff") and foreign(call):
         return spec
@@ -255,7 +251,7 @@ def _difference(call: Call, spec: Spec, apart: _Apart, *, sure: bool) -> Spec:
         low, high = (exact.truncating(end, unit) for end in (low, high))
     if call.function == "subtract_dates":
         known = known & (low >= -_FURTHEST_DAY) & (high <= _FURTHEST_DAY)
-        low, high = (np.clip(end, -_FURTHEST_DAY, _FURTHEST_DAY) * DAY_US for end in (low, high))
+        low, high = low * DAY_US, high * DAY_US  # wraps where not known
     if call.function == "date_diff":  # wraps
         known = known & (low >= INT32[0]) & (high <= INT32[1])
     fits = _fits(kind, low, high)

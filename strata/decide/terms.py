@@ -110,7 +110,7 @@ def _cast(call: Call, constant: Constant) -> Term | None:
 def _keeps(source: SparkType, target: SparkType) -> bool:
     """Return whether a cast changes no number."""
     if source.name in _INTEGERS and target.name in _INTEGERS:
-        return target.low <= source.low and source.high <= target.high
+        return source.high <= target.high
     if source.family == target.family == "decimal":
         return source.scale == target.scale and source.high <= target.high
     return source == target or (source.name, target.name) == ("float", "double")

@@ -54,6 +54,10 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.members", "_Place.add", "len(self.hashes) > 64", "len(self.hashes) >= 64"): (
         "hashes of many batches are joined one batch earlier"
     ),
+    (
+        "strata.stats.trim", "fit_pairs", "(cost := _bits(array)) <= room",
+        "(cost := _bits(array)) < room",
+    ): f"{_WIDER}: a pair that would fill the budget to its last bit is left out",
     ("strata.updates.arrange", "_Word.push", "True", "False"): (
         f"{_SPEED}: values that are all null are sorted once more, and stay where they are"
     ),
@@ -78,10 +82,6 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.updates.row", "_cell", "0", "1"): (
         "all values of a nested column have it, and null is still behind them"
     ),
-    (
-        "strata.decide.causes", "_is_loose", "bool(sides) and any(sides) and (not all(sides))",
-        "any(sides) and (not all(sides))",
-    ): "of no sides, none is any",
     (
         "strata.decide.cases", "_numbers", "if place.form != wanted: return old", "pass",
     ): "the form and Spark's type both follow from today's declaration, and no type has two that "
@@ -123,6 +123,20 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.expr.functions.points", "_sharpened", "1", "2"): (
         "the condition behind it says that there are two or more"
     ),
+    (
+        "strata.decide.differences", "PairInterpreter._ratio",
+        "np.isfinite(pair.ratio_low) & np.isfinite(pair.ratio_high)",
+        "np.isfinite(pair.ratio_low) | np.isfinite(pair.ratio_high)",
+    ): "the room for rounding is infinite where one end is, so that any number remains",
+    ("strata.decide.members", "_as_bytes", "value + 0.0", "value - 0.0"): (
+        "its callers have made 0.0 of -0.0 before"
+    ),
+    (
+        "strata.decide.read_plan", "ReadPlan.steps", "parts <= size", "parts < size",
+    ): "the slice of all parts is all parts",
+    (
+        "strata.decide.terms", "_moved", "abs(moved) > FURTHEST", "abs(moved) >= FURTHEST",
+    ): f"{_WIDER}: a constant of exactly 2**60 is not used",
     ("strata.decide.blooms", "", "1024", "1025"): (
         "how many bytes of filters wait for their turn changes no verdict"
     ),

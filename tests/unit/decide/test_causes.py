@@ -1,6 +1,7 @@
 """For each kept part: what stopped the proof, and what would help, as the statistics show it."""
 
 import importlib
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +13,16 @@ from strata.decide.causes import _SAFE, Cause
 from strata.decide.reasons import Reason, reasons
 from strata.expr.filter import Filter
 from strata.expr.functions.json import parse_path
+from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.nodes import Column as Leaf
 from strata.expr.registry import REGISTRY
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
 from strata.stats import STATS_VERSION
+from strata.stats.counted import kept_paths
+from strata.stats.json import collect_json
 from strata.stats.protected import kept_names
-from strata.stats.wire import JSON_PATH, path_name
+from strata.stats.wire import JSON_PATH, column_name, path_name
 from tests.spec.language import RELATION, E, call, col, constant, path
 
 TEXT = pa.struct(
@@ -215,3 +222,43 @@ def test_of_several_conjuncts_the_most_mendable_is_told() -> None:
     found = _reason((col("n") > 3) & (col("m") > 3), FIVE)
 
     assert (found.cause, found.expression) == (Cause.TRIMMED, "m > 3")
+
+
+TWO_DOCUMENTS = Relation(
+    0, tuple(Column(n, f"doc{n}", parse_type("jsonb")) for n in (1, 2)), (1,), (1,)
+)
+
+
+def _document_path(column: int, key: str) -> Expr:
+    read = (Leaf(column, f"doc{column}", "string"), Literal(f"$.{key}", "string"))
+    return Call("get_json_object", read, "string")
+
+
+@pytest.mark.parametrize("counted", [(1, 2), (2,), (1,), ()])
+def test_columns_whose_paths_lack_statistics_are_counted(counted: tuple[int, ...]) -> None:
+    """One that does not say how many paths it has keeps no other from being told of."""
+    texts = pa.chunked_array([[json.dumps({f"k{n}": n for n in range(300)})]], pa.string())
+    stats = pa.table({"rows": [1]})
+    for column in (1, 2):
+        found = pa.table(collect_json(texts, column))
+        for name in found.column_names:
+            if name != column_name(column) or column in counted:
+                stats = stats.append_column(name, found[name])
+    missing = next(
+        f"k{n}" for n in range(300) if path_name(1, (f"k{n}",)) not in stats.column_names
+    )
+    expr = Call("equal_to", tuple(_document_path(n, missing) for n in (1, 2)), "boolean")
+
+    (found_reason,) = reasons(
+        Filter(expr, "", 0, 0),
+        stats,
+        TWO_DOCUMENTS,
+        [0],
+        versions=[STATS_VERSION],
+        paths_kept=lambda row, column: kept_paths(stats, column)[row],
+    )
+
+    assert found_reason.cause is Cause.TRIMMED
+    assert [
+        n for n in (1, 2) if f"of 300 paths of doc{n}, 255 have statistics" in found_reason.text
+    ] == [*counted]

@@ -7,7 +7,7 @@ import pytest
 
 from strata.decide.descent import load_manifest
 from strata.decide.explain import REASONS_MAX, Explanation, explain_filter
-from strata.decide.plan import plan_read
+from strata.decide.plan import plan_count, plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal, Opaque
 from strata.expr.nodes import Column as Field
@@ -108,6 +108,15 @@ def test_row_groups_are_told_with_what_skips_and_what_keeps_them() -> None:
         {"because": groups["because"], "parts": 1, "total": groups["total"], "kept": groups["kept"]}
     ]
     assert document["levels"][2]["kept"] == groups["kept"]
+
+
+def test_a_count_reads_the_row_groups_that_a_read_does() -> None:
+    stores = _of_many_groups()
+    state = load(stores, "on")
+    plan, _ = plan_count(stores, state, filter=greater(400))
+
+    assert 0 < plan.groups_fetched < plan_read(stores, state).groups_fetched
+    assert plan.groups == plan_read(stores, state, filter=greater(400)).groups
 
 
 def test_a_part_whose_keys_tell_nothing_says_why() -> None:

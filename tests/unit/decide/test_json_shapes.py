@@ -8,8 +8,12 @@ import pyarrow as pa
 import pytest
 
 from strata.decide.decision import decide, needed_columns
+from strata.decide.specs import PartSpecs
+from strata.expr.entry import Context
 from strata.expr.filter import Filter
+from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.shapes import shape_of
 from strata.format.columns import updates_schema
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
@@ -99,6 +103,18 @@ def test_a_cast_knows_the_moments_in_strings() -> None:
         assert not kept(above(value, 3 * day, "timestamp"), stats)
         assert kept(above(value, 2 * day, "timestamp"), stats)
         assert kept(above(value, 3 * day, "timestamp"), mixed)  # a number may fail
+
+
+@pytest.mark.parametrize("other", [1.5, True, [1], {"b": "1"}])
+def test_texts_of_json_that_is_no_string_have_no_shape(other: Any) -> None:
+    """What is printed of it is written in other ways."""
+    for values, known in ((["9", "10"], True), (["9", "10", other], False)):
+        table = concat([stats_of(values)], [len(values)])
+        view = PartSpecs(table, RELATION, ()).at(slice(0, 1))
+        shape = shape_of(Interpreter(Context(0, 0)).evaluate(text(), view).values)
+
+        assert shape is not None
+        assert (shape.whole.tolist(), shape.number.tolist()) == ([known], [known])
 
 
 def test_a_piece_of_a_moment_is_there() -> None:

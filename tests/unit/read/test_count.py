@@ -67,6 +67,17 @@ def test_the_whole_shard_counts_without_a_part(shard: Shard) -> None:
     assert without_parts(shard).count() == 6
 
 
+def test_a_batch_that_ends_with_the_read_counts_without_its_manifest(shard: Shard) -> None:
+    for batch in shard.state().batches:
+        assert batch.manifest is not None
+        shard.stores.blob.delete(batch.manifest)
+
+    assert shard.count() == 6
+    assert shard.count(as_of=DAY - 1) == 5
+    with pytest.raises(Corrupt, match="manifest"):
+        shard.count(as_of=DAY - 2)
+
+
 def test_a_filter_counts_unread_only_where_readers_may_skip(shard: Shard) -> None:
     without_parts(shard)
 

@@ -88,6 +88,28 @@ def test_the_rule_is_not_asked_where_everything_is_evaluated() -> None:
     assert not found.fail.any()
 
 
+def test_texts_are_evaluated_at_once_where_one_argument_varies() -> None:
+    """Of two that vary the results are made one after another."""
+
+    def rule(call: Call, args: Any, context: Context) -> Spec:
+        raise AssertionError
+
+    def of_each(call: Call, args: tuple[Any, ...]) -> str:
+        return "each " + "".join(args)
+
+    def of_many(call: Call, args: tuple[Any, ...]) -> pa.Array:
+        return pa.array(["many", "many"])
+
+    call = Call("joined_texts", (X, Y), "string")
+    asked = pointwise(rule, of_each, many=of_many)
+    two = single([b"a", b"b"])
+
+    at_once = asked(call, [two, exactly("c", "string")], NOW)
+    assert ends(at_once, 2) == [(b"many", b"many")] * 2
+    one_by_one = asked(call, [two, single([b"c", b"d"])], NOW)
+    assert ends(one_by_one, 2) == [(b"each ac", b"each ac"), (b"each bd", b"each bd")]
+
+
 @pytest.mark.parametrize("function", ["upper", "length", "init_cap"])
 def test_one_array_of_bounds_is_as_two(function: str) -> None:
     """An open bound is no text, also where it is the same on both sides."""

@@ -19,6 +19,7 @@ from strata.decide.specs import PartSpecs
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.sparktype import spark_type
 from strata.format.encodings import arrow_type
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
@@ -30,7 +31,8 @@ from strata.stats.wire import PAIR
 from tests.support.expressions import contains, values
 from tests.twins.concrete import Failed, Value, evaluate, rounded
 
-DECIMAL = "decimal(9,2)"
+DECIMAL, WIDE = "decimal(9,2)", "decimal(18,10)"
+DIFFERENCE = {DECIMAL: "decimal(10,2)", WIDE: "decimal(19,10)"}
 TYPES = {
     "integer": "int32",
     "long": "int64",
@@ -40,6 +42,7 @@ TYPES = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
     DECIMAL: "numeric(9,2)",
+    WIDE: "numeric(18,10)",
 }
 SIDES = {
     kind: (Column(2 * n + 1, f"a{n}", kind), Column(2 * n + 2, f"b{n}", kind))
@@ -78,6 +81,10 @@ def rows(draw: st.DrawFn, kind: str) -> Rows:
 
 
 def one_value(kind: str) -> st.SearchStrategy[Any]:
+    if kind == WIDE:
+        most = 10**18 - 1
+        raw = st.integers(-most, most) | st.sampled_from((-most, -1, 0, 1, 10**10, most))
+        return raw.map(lambda value: Decimal(value).scaleb(-10))
     if kind == DECIMAL:
         return st.decimals(-9_999_999, 9_999_999, places=2) | st.decimals(-3, 3, places=2)
     if kind == "float":
@@ -101,8 +108,9 @@ LIMITS = {"integer": 31, "date": 31, "long": 63, "timestamp": 63, "timestamp_ntz
 
 
 def _near(kind: str, value: Any, by: int) -> Any:
-    if kind == DECIMAL:
-        return value + Decimal(by)
+    if kind in DIFFERENCE:
+        near = value + Decimal(by)
+        return near if abs(near) < 10**7 else value
     if kind in LIMITS:
         unit = 1 if kind != "timestamp" else 700_000
         most = 2 ** LIMITS[kind]
@@ -183,7 +191,7 @@ def differences(draw: st.DrawFn, kind: str, mode: str) -> Expr:
         unit = draw(st.sampled_from(("second", "minute", "hour", "day")))
         return Call("timestamp_diff", (a, b), "long", (("unit", unit),))
     if of.startswith("decimal"):
-        return Call("subtract", (a, b), "decimal(10,2)", ansi)
+        return Call("subtract", (a, b), DIFFERENCE[of], ansi)
     difference = Call("subtract", (a, b), of, ansi)
     if draw(st.booleans()):
         return difference
@@ -300,7 +308,7 @@ def test_every_result_lies_in_its_range(kind: str, data: st.DataObject) -> None:
             assert spec.fail[0]
             continue
         if isinstance(value, Decimal):
-            value = int(value.scaleb(2))
+            value = int(value.scaleb(spark_type(expr.type).scale))
         assert contains(spec, expr.type, value)
 
 

@@ -13,7 +13,7 @@ from tests.wall.cells import SOURCES, TYPES, run
 from tests.wall.kept import Fault, faults, replay, unexcused
 
 SEED = 21
-VALUES = tries(100, 1000)
+VALUES = tries(60, 1000)
 OPEN = "a fault that is open: see the file"
 
 

@@ -59,10 +59,11 @@ class Turns:
         with self._thread:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
-                number = self._words[at] = max(self._words[at], self._words[at + 1]) + 1
+                served = self._words[at + 1]  # before others see this number
+                number = self._words[at] = max(self._words[at], served) + 1
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
-        waits = self._words[at + 1] < number - 1
+        waits = served < number - 1
         self._await(at + 1, number - 1)
         try:
             yield waits

@@ -61,11 +61,11 @@ def _usual(texts: pa.Array) -> tuple[pa.Array, Bools]:
     source = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     if borders[0] < 0 or borders[-1] > len(source) or (borders[1:] < borders[:-1]).any():
         raise ValueError("the texts' offsets are invalid")
-    out = np.empty(borders[-1] - borders[0], np.uint8)
-    ends, done = np.empty(len(borders), np.int64), np.empty(len(texts), np.bool_)
     skip = np.zeros(len(texts), np.bool_) if valid is None else ~valid
     if not _are_utf8(texts):
         return pa.array([None if none else "" for none in skip.tolist()], pa.string()), skip
+    out = np.empty(borders[-1] - borders[0], np.uint8)
+    ends, done = np.empty(len(borders), np.int64), np.empty(len(texts), np.bool_)
     room = np.empty(int(np.diff(borders).max(initial=0)), np.uint8)
     scratch = np.empty((6, kernels.MEMBERS), np.int64)
     kernels.canonical(source, borders, skip, out, ends, done, _WORDS, scratch, room)

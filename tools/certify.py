@@ -89,7 +89,7 @@ def observe(
 ) -> list[Observation]:
     """Let Spark translate and evaluate expressions in one mode."""
     mode.apply(spark)
-    exprs = {text: translated(spark, text) for text in texts}
+    exprs = {text: translated(spark, text, parts.relation) for text in texts}
     answers = spark_answers(spark, parts, list(exprs))
     return [
         Observation(mode, text, exprs[text], found)

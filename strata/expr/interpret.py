@@ -6,13 +6,14 @@ quarantined function, a wrong number of arguments, values of an unexpected kind.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from strata.expr.entry import Context, Outcome, strict
+from strata.expr.functions.folds import folded
 from strata.expr.growth import Extent, may_outgrow, size_of
 from strata.expr.members import bare
 from strata.expr.nodes import Call, Column, Expr, Literal, Opaque
@@ -44,6 +45,25 @@ class Unknown:
     def column(self, column: Column) -> Spec:
         """Return every value, and null; reading a column never fails."""
         return Spec(everything(column.type), np.array([True]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The environment of a lambda that goes from element to element (`aggregate`)."""
+
+    around: Environment
+    variable: str  # the option of the calls that stand for what it has made so far
+    value: Spec
+
+    def column(self, column: Column) -> Spec:
+        """Return what the environment around it knows."""
+        return self.around.column(column)
+
+    def accumulated(self, variable: str) -> Spec | None:
+        """Return what the lambda of this name has made so far; None outside of it."""
+        if variable == self.variable:
+            return self.value
+        return self.around.accumulated(variable) if isinstance(self.around, _Step) else None
 
 
 class Interpreter:
@@ -103,8 +123,7 @@ class Interpreter:
             case Opaque():
                 spec = self._open(expr, expr.type, expr.reason)
             case Call():
-                args = [self.evaluate(arg, environment, trace) for arg in expr.args]
-                spec = self._call(expr, args)
+                spec = self._call(expr, self._args(expr, environment, trace))
         if trace is not None:
             trace[id(expr)] = spec
         if not isinstance(expr, Column) and self._is_constant(expr):
@@ -112,7 +131,30 @@ class Interpreter:
             self._nodes.append(expr)
         return spec
 
+    def _args(
+        self, call: Call, environment: Environment, trace: dict[int, Spec] | None
+    ) -> list[Spec]:
+        """Return what the arguments may yield; of `aggregate`, what its lambdas make."""
+        if call.function == "accumulated":
+            inside = isinstance(environment, _Step)
+            value = environment.accumulated(call.option("variable")) if inside else None
+            return [anything(call.type) if value is None else value]
+        if call.function != "aggregate" or len(call.args) != len(("list", "start", "by", "last")):
+            return [self.evaluate(arg, environment, trace) for arg in call.args]
+        lists, start = (self.evaluate(arg, environment, trace) for arg in call.args[:2])
+        known = self._latest
+
+        def made(body: Expr, value: Spec) -> Spec:
+            return self.evaluate(body, _Step(environment, call.option("variable"), value), trace)
+
+        whole = folded(lists, start, lambda value: made(call.args[2], value), call.args[1].type)
+        finished = made(call.args[3], Spec(whole.values, whole.null))
+        self._latest = known
+        return [lists, start, whole, finished]
+
     def _is_constant(self, expr: Expr) -> bool:
+        if isinstance(expr, Call) and expr.function == "accumulated":
+            return False
         if isinstance(expr, Call):
             return all(id(arg) in self._constants for arg in expr.args)
         return isinstance(expr, Literal | Opaque)

@@ -130,6 +130,8 @@ Arguments, in order (Catalyst class where the name differs). `...` repeats.
     map_keys, map_values, map_entries        (map)
     get_array_struct_fields                  (list of structs, ordinal)
     exists, forall, filter, transform        (list, body)    ArrayExists and so on; exists: logic
+    aggregate                                (list, start, merge, finish)  ArrayAggregate; variable
+    accumulated                              (list): the first variable of merge and finish
     element, element_index                   (list): the variables of a lambda, in its body
 
 Wrappers that change no value (Alias, UnaryPositive, KnownNullable, KnownNotNull,
@@ -150,6 +152,7 @@ from strata.expr.functions import (
     comparison,
     conditional,
     dates,
+    folds,
     formats,
     intervals,
     json,
@@ -187,6 +190,7 @@ SUBJECTS: Final = (
     variants,
     structs,
     lists,
+    folds,
     arrays,
 )
 

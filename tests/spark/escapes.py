@@ -12,7 +12,7 @@ from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Expr
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import Bools, Flags, Json, Numbers, Spec, Texts, as_texts, occupied
-from tests.spark.ranges import RELATION, ROWS_A_PART, Parts, unscaled
+from tests.spark.ranges import ROWS_A_PART, Parts, unscaled
 
 NOW_US = 1_710_054_000_123_456
 NOW = (NOW_US - 10**15, NOW_US + 10**15)  # Spark's clock is the real one
@@ -28,7 +28,7 @@ class Answers:
 
 def abstract(expr: Expr, parts: Parts) -> Spec:
     """Return what the interpreter says about each part."""
-    view = PartSpecs(parts.stats, RELATION, ()).at(slice(0, parts.stats.num_rows))
+    view = PartSpecs(parts.stats, parts.relation, ()).at(slice(0, parts.stats.num_rows))
     return Interpreter(Context(*NOW), lenient=False).evaluate(expr, view)
 
 

@@ -8,17 +8,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strata.expr.nodes import Call, Expr
+from strata.model.schema import Relation
 from strata.spark.front.translate import translate
 from strata.spark.front.tree import analysed, empty_frame, filtered, normalised
 from tests.spark.escapes import Answers
-from tests.spark.ranges import DDL, RELATION, Parts
+from tests.spark.ranges import RELATION, Parts
 
 
 def spark_answers(
     spark: SparkSession, parts: Parts, texts: Sequence[str], at_once: int = 120
 ) -> list[Answers]:
     """Evaluate all expressions on all rows; an error of one row and one expression stays there."""
-    frame = spark.createDataFrame(parts.rows, f"part bigint, {DDL}").coalesce(1)
+    frame = spark.createDataFrame(parts.rows, f"part bigint, {parts.ddl}").coalesce(1)
     answers = []
     for start in range(0, len(texts), at_once):
         guarded = [_guarded(spark, text) for text in texts[start : start + at_once]]
@@ -42,17 +43,17 @@ def _guarded(spark: SparkSession, text: str) -> SparkColumn:
     return SparkColumn(jvm.classic.ExpressionUtils.column(jvm.catalyst.expressions.TryEval(inner)))
 
 
-@lru_cache(maxsize=1)
-def _frame(spark: SparkSession) -> DataFrame:
-    return empty_frame(spark, RELATION)
+@lru_cache(maxsize=2)
+def _frame(spark: SparkSession, relation: Relation) -> DataFrame:
+    return empty_frame(spark, relation)
 
 
-def translated(spark: SparkSession, text: str) -> Expr:
+def translated(spark: SparkSession, text: str, relation: Relation = RELATION) -> Expr:
     """Return the expression that the front end makes of SQL text of any type."""
     sql = f"({text}) IS NULL"
-    condition = normalised(spark, analysed(filtered(_frame(spark), sql)))
+    condition = normalised(spark, analysed(filtered(_frame(spark, relation), sql)))
     assert condition is not None, text
-    expr = translate(condition, RELATION)
+    expr = translate(condition, relation)
     assert isinstance(expr, Call), text
     if expr.function == "is_null":
         return expr.args[0]

@@ -94,15 +94,18 @@ _TEXTS = ("", "a", "ab", "abb", "abc", "a%", "a\uffff", "b", "B", "é", "zz", "\
           "TRUE", "n")  # fmt: skip
 
 
-DDL = ", ".join(f"{c.name} {spark_ddl(c.type)}" for c in RELATION.columns)
-
-
 @dataclass(frozen=True)
 class Parts:
     """Rows of many parts, and the statistics they have."""
 
     rows: pa.Table  # column `part`, then the relation's columns by name
     stats: pa.Table
+    relation: Relation = RELATION
+
+    @property
+    def ddl(self) -> str:
+        """Return the columns as Spark declares them."""
+        return ", ".join(f"{c.name} {spark_ddl(c.type)}" for c in self.relation.columns)
 
 
 def random_parts(seed: int, count: int) -> Parts:

@@ -197,3 +197,50 @@ def lambdas() -> Iterator[tuple[str, str]]:
     yield "element_index", "array_max(transform(li, (x, n) -> n))"
     yield "element_index", "size(filter(ls, (x, n) -> n > 2))"
     yield "element_index", "transform(li, (x, n) -> n + x)[0]"
+    yield from _folds()
+
+
+def _folds() -> Iterator[tuple[str, str]]:
+    """Yield lambdas that go from element to element."""
+    merges = {
+        "li": {
+            "0": ("a + x", "a + 1", "greatest(a, x)", "a - x", "if(x > 3, a + x, a)", "x"),
+            "0L": ("a + x", "a * 2 + x", "a + coalesce(x, 0)", "a + 100 div x", "try_add(a, x)"),
+            "i": ("least(a, x)", "a + sh", "a", "coalesce(a, x)"),
+            "cast(null as int)": ("coalesce(a, x)", "a + x", "if(a is null or x > a, x, a)"),
+            "false": ("a or x > 5", "a and x is null", "x = i", "not a"),
+            "true": ("a and x > 0", "a <=> (x = 5)"),
+            "0D": ("a + x / 3", "(a + x) / 2"),
+            "cast(0 as decimal(20,2))": ("cast(a + x as decimal(20,2))",),
+        },
+        "ld": {
+            "0D": ("a + x", "a * x", "greatest(a, x)", "a - x * d", "nanvl(a, x)"),
+            "1D": ("a * x", "x / a", "a + abs(x)"),
+        },
+        "ls": {
+            "0": ("a + length(x)", "a + cast(x as int)", "if(x = s, a + 1, a)"),
+            "date'2024-01-31'": ("add_months(a, length(x))", "greatest(a, try_cast(x as date))"),
+        },
+        "lr": {"0": ("a + x.x", "a + if(x.k = 'k1', 1, 0)", "coalesce(x.x, a)")},
+        "ll": {
+            "0": (
+                "a + size(x)",
+                "a + aggregate(x, a, (b, y) -> b + y)",
+                "aggregate(x, 0, (b, y) -> b + y + a, b -> b + a)",
+            )
+        },
+        "array(day, day2)": {"day": ("greatest(a, x)", "date_add(a, 1)")},
+    }
+    for name, starts in merges.items():
+        for start, bodies in starts.items():
+            for body in bodies:
+                yield "aggregate", f"aggregate({name}, {start}, (a, x) -> {body})"
+    yield "aggregate", "aggregate(li, 0L, (a, x) -> a + x, a -> a / size(li))"
+    yield "aggregate", "aggregate(li, 0, (a, x) -> a + 1, a -> a > 2)"
+    yield "aggregate", "reduce(transform(li, x -> x % 10), 0, (a, x) -> a + x, a -> a * a)"
+    yield "aggregate", "aggregate(map_values(mi), 0L, (a, x) -> a + x)"
+    yield "aggregate", "aggregate(filter(ld, x -> x > 0), 0D, (a, x) -> a + x)"
+    yield "aggregate", "exists(ll, y -> aggregate(y, 0, (a, x) -> a + x) > 5)"
+    yield "accumulated", "aggregate(li, 5, (a, x) -> a + 1, a -> a - 5)"
+    yield "accumulated", "aggregate(ld, 0D, (a, x) -> a / 2 + 1)"
+    yield "accumulated", "aggregate(ls, false, (a, x) -> not a, a -> a is null)"

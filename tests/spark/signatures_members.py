@@ -44,3 +44,23 @@ def members() -> Iterator[tuple[str, str]]:
     yield "equal_to", "element_at(ls, 1) = 'b'"
     yield "equal_to", "upper(s) = 'ABB'"
     yield "equal_to", "coalesce(s, s2) = 'abb'"
+    yield from _collated()
+
+
+def _collated() -> Iterator[tuple[str, str]]:
+    """Yield comparisons of texts by another collation than that of bytes."""
+    for collation in ("utf8_lcase", "utf8_binary_rtrim", "utf8_lcase_rtrim", "unicode_ci"):
+        text = f"s collate {collation}"
+        function = "string_trim_right" if "binary" in collation else "lower"
+        for constant in ("'ABB'", "'abb  '", "'5'", "' 5'", "'K'", "'\u00c9'", "'\u212a'", "'z'"):
+            yield function, f"{text} = {constant}"
+            yield function, f"{text} < {constant}"
+        yield function, f"{text} <=> 'ab'"
+        yield function, f"{text} >= s2"
+        yield function, f"{text} in ('A', 'zz ', s2)"
+        yield function, f"{text} in ('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L')"
+        yield function, f"{text} between 'A' and 'b'"
+        yield function, f"not ({text} <= 'AB')"
+        yield function, f"({text}) is null"
+        yield function, f"get_json_object(js, '$.s') collate {collation} = 'K1'"
+        yield function, f"startswith({text}, 'A')"

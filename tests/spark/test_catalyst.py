@@ -178,6 +178,24 @@ def text(expr: Expr) -> str:
             "regexp_extract(s, '(a)', 1) = regexp_extract(s, '(a)', 2)",
             "equal_to(reg_exp_extract{checked=java}(s, '(a)', 1), reg_exp_extract(s, '(a)', 2))",
         ),
+        ("s > 'B' collate utf8_lcase", "greater_than(lower(s), lower('B'))"),
+        (
+            "s collate utf8_lcase_rtrim in ('B', null)",
+            "in(lower(string_trim_right(s)), lower(string_trim_right('B')), "
+            "lower(string_trim_right(None)))",
+        ),
+        (
+            "s collate utf8_binary_rtrim between 'a' and 'b'",
+            "and(or(is_null(try_eval(?)), is_not_null(try_eval(?))), "
+            "greater_than_or_equal(string_trim_right(s), string_trim_right('a')), "
+            "less_than_or_equal(string_trim_right(s), string_trim_right('b')))",
+        ),
+        (
+            "aggregate(array(i), 0, (a, x) -> a + x, a -> -a) > 1",
+            "greater_than(aggregate{variable=0}(create_array(i), 0, "
+            "add{ansi=ansi}(accumulated{variable=0}(create_array(i)), element(create_array(i))), "
+            "unary_minus{ansi=ansi}(accumulated{variable=0}(create_array(i)))), 1)",
+        ),
         # A constant that fails must fail where the filter runs, not here.
         ("i = cast('abc' as int)", "equal_to(i, cast{ansi=ansi, zone=UTC}('abc'))"),
     ],
@@ -191,9 +209,11 @@ def test_a_filter_arrives_as_what_it_means(spark: SparkSession, sql: str, expect
     [
         ("rand() > 0.5", "greater_than(?, 0.5)"),
         ("id in (select 1)", "?"),
-        ("s > 'a' collate utf8_lcase", "?"),
+        ("s > 'a' collate unicode", "?"),
+        ("startswith(s collate utf8_lcase, 'a')", "?"),
+        ("upper(s collate utf8_lcase) = 'A'", "?"),
         ("uuid() = s and i = 1", "and(equal_to(?, s), equal_to(i, 1))"),
-        ("aggregate(array(i), 0, (a, x) -> a + x) > 1", "greater_than(?, 1)"),
+        ("aggregate(array(s), '', (a, x) -> a || x) > 'b'", "greater_than(?, 'b')"),
         ("ts > now() - make_interval(0, i)", "greater_than(ts, ?)"),
         (
             "from_json(js, 'a int', map('mode', 'FAILFAST')).a = 1",
@@ -297,7 +317,7 @@ def test_a_literal_is_the_instant_it_means_in_every_zone(spark: SparkSession) ->
 def test_every_opaque_reason_names_the_function(spark: SparkSession) -> None:
     named = {
         "mask(s) = 'a'": "mask",
-        "aggregate(array(i), 0, (a, x) -> a + x) > 1": "ArrayAggregate",
+        "aggregate(array(s), '', (a, x) -> a || x) > 'b'": "ArrayAggregate",
         "rand() > 0.5": "rand",
         "ts > now() - make_interval(0, i)": "make_interval",
     }

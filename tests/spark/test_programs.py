@@ -133,6 +133,11 @@ LARGE = [
     "size(zip_with(split(carrier, ''), array(1), (x, y) -> space(1000000))) > 5",
     "size(map_zip_with(map(carrier, 1), map(1, 2), (k, x, y) -> space(1000))) > 5",
     "exists(array(1), x -> size(transform(split(carrier, ''), y -> repeat(y, 101))) > 1)",
+    "aggregate(split(carrier, ''), '', (a, x) -> a || x || 'xx') > 'b'",
+    "aggregate(split(carrier, ''), 'x', (a, x) -> a || a) > 'b'",
+    "aggregate(split(carrier, ''), 'x', (a, x) -> concat(a, carrier)) > 'b'",
+    "length(reduce(array(carrier), '', (a, x) -> x, a -> repeat(a, 101))) > 5",
+    "reduce(split(carrier, ''), space(2000000), (a, x) -> x) > 'b'",
 ]
 SMALL = [
     "lpad(carrier, 10, '0') = 'x'",
@@ -146,6 +151,10 @@ SMALL = [
     "size(transform(split(carrier, ''), x -> length(carrier) + id * 2)) > 5",
     "size(zip_with(array(id), array(id), (x, y) -> x + y)) > 5",
     "exists(array(carrier), X -> size(transform(split(x, ''), y -> concat(y, y))) > 5)",
+    "aggregate(array(id), 0L, (a, x) -> a + x) > 5",
+    "aggregate(split(carrier, ''), 0, (a, x) -> a + length(x), a -> a / 2) > 5",
+    "aggregate(split(carrier, ''), '', (a, x) -> greatest(a, x)) > 'b'",
+    "carrier collate utf8_lcase = 'ua'",
     "id in (" + ", ".join(map(str, range(2000))) + ")",
     " and ".join("carrier <> 'x'" for _ in range(300)),
 ]

@@ -21,8 +21,8 @@ CLOCKS: Final = frozenset({"current_timestamp", "current_date", "local_timestamp
 _ANY_TIME: Final = Context(-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999
 _LOGIC: Final = frozenset({"and", "or", "not"})
 _TAKING: Final = frozenset({"get_array_item", "element_at"})
-VARIABLES: Final = frozenset({"element", "element_index"})
-LAMBDAS: Final = frozenset({"exists", "forall", "filter", "transform"})
+VARIABLES: Final = frozenset({"element", "element_index", "accumulated"})
+LAMBDAS: Final = frozenset({"exists", "forall", "filter", "transform", "aggregate"})
 _LAZY: Final = frozenset({"and", "or", "if", "case_when", "coalesce"})
 
 

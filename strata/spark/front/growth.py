@@ -160,6 +160,20 @@ def _mapped(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
     )
 
 
+def _accumulated(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
+    """Return the size of what a lambda makes from element to element, if none makes it grow."""
+    if len(sizes) not in (3, 4):
+        return _UNBOUNDED
+    items, start, body, *last = sizes
+    if body.element > 1 or (body.element and (body.constant > 1 or body.factor)):
+        return _UNBOUNDED
+    whole = _largest([items, start, replace(body, element=0)])
+    for finish in last:
+        made = whole.times(finish.element)
+        whole = _together([replace(finish, element=0), made], ())
+    return whole
+
+
 def _anything(sizes: Sequence[Size], numbers: Sequence[float]) -> Size:
     return _UNBOUNDED
 
@@ -172,6 +186,7 @@ _GROWING: Final[dict[str, Judged]] = {
     **dict.fromkeys(("replace", "regexp_replace"), _replaced),
     "concat_ws": _joined,
     **dict.fromkeys(("transform", "zip_with", "map_zip_with"), _mapped),
+    **dict.fromkeys(("aggregate", "reduce"), _accumulated),
     **dict.fromkeys(
         (
             "And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual",
@@ -194,7 +209,7 @@ _GROWING: Final[dict[str, Judged]] = {
     ),
     **dict.fromkeys(
         (
-            "sequence", "array_insert", "aggregate", "reduce", "format_string", "printf",
+            "sequence", "array_insert", "format_string", "printf",
             "format_number", "array_join", "transform_keys", "transform_values", "to_char",
             "to_varchar",
         ),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from strata.expr.nodes import Call, Expr, Literal
+from strata.expr.sparktype import spark_type
 from strata.spark.front.constants import node_type, plain_type_name
 from strata.spark.front.rewrites import Rule, Translator, opaque, options
 from strata.spark.front.tree import Node, attribute_id
@@ -21,6 +22,8 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "ArrayTransform": "transform",
     }
 )
+
+_FIXED: Final = frozenset({"bool", "int", "float", "decimal"})  # families whose values do not grow
 
 
 def _over_elements(translator: Translator, node: Node) -> Expr:
@@ -38,6 +41,30 @@ def _over_elements(translator: Translator, node: Node) -> Expr:
         "boolean" if node.name in ("ArrayExists", "ArrayForAll") else plain_type_name(node.type)
     )
     return Call(_NAMES[node.name], (lists, translator.expr(body)), result, kept)
+
+
+def _aggregate(translator: Translator, node: Node) -> Expr:
+    """Return a lambda that goes from element to element; opaque for values that grow."""
+    lists, start, merge, finish = node.children
+    source, first = translator.expr(lists), translator.expr(start)
+    known = source.type.startswith("array<") and spark_type(first.type).family in _FIXED
+    if not known or [f.name for f in (merge, finish)] != ["LambdaFunction"] * 2:
+        return opaque(node)
+    (body, so_far, item), (last, whole) = merge.children, finish.children
+    kind = plain_type_name(node_type(item))
+    if "collate" in kind or kind == "interval":
+        return opaque(node)
+    variable = (("variable", str(translator.depth)),)
+    accumulated = Call("accumulated", (source,), first.type, variable)
+    for one in (so_far, whole):
+        translator.bound[attribute_id(one)] = accumulated
+    translator.bound[attribute_id(item)] = Call("element", (source,), kind)
+    translator.depth += 1
+    made, result = translator.expr(body), translator.expr(last)
+    translator.depth -= 1
+    if made.type != first.type:
+        return opaque(node)
+    return Call("aggregate", (source, first, made, result), result.type, variable)
 
 
 def _variable(translator: Translator, node: Node) -> Expr:
@@ -75,6 +102,7 @@ def _size(translator: Translator, node: Node) -> Expr:
 LAMBDAS: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **dict.fromkeys(_NAMES, _over_elements),
+        "ArrayAggregate": _aggregate,
         "NamedLambdaVariable": _variable,
         "GetArrayStructFields": _fields,
         "ElementAt": _element_at,

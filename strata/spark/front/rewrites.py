@@ -25,7 +25,7 @@ from strata.spark.front.constants import (
     text_of,
 )
 from strata.spark.front.legacy import reads_patterns_anew
-from strata.spark.front.tree import Node
+from strata.spark.front.tree import Identity, Node
 from strata.spark.front.vocabulary import ARITHMETIC, FUNCTIONS
 
 DAY_US: Final = 86_400_000_000
@@ -35,7 +35,9 @@ class Translator(Protocol):
     """The translator as rules see it."""
 
     spark: SparkSession
+    aliases: Mapping[Identity, Node]  # common expressions that Spark evaluates once
     bound: dict[object, Expr]  # the elements that variables of lambdas stand for
+    depth: int  # how many `aggregate` are around
 
     def expr(self, node: Node) -> Expr:
         """Return the expression of a node."""

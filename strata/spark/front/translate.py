@@ -11,6 +11,7 @@ from strata.expr.conditions import flat
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.schema import Relation
 from strata.spark.front.arrays import ARRAYS
+from strata.spark.front.collations import COLLATIONS, by_collation, collated
 from strata.spark.front.constants import (
     DATETIME,
     DAY_TIME,
@@ -50,6 +51,7 @@ class Translator:
         self.shared: list[Expr] = []
         self.lists: dict[Expr, Call] = {}  # the IN of an expression
         self.bound: dict[object, Expr] = {}
+        self.depth = 0
 
     def condition(self) -> Expr:
         """Return the expression of the whole, preceded by everything that Spark evaluates first."""
@@ -100,7 +102,9 @@ class Translator:
         if node.fields.get("legacyInterval") or result == "interval":
             return opaque(node)
         args = self.args(node)
-        if any("collate" in a.type or a.type == "interval" for a in args) or "collate" in result:
+        if any("collate" in a.type for a in args):
+            return by_collation(self, node, function)
+        if any(a.type == "interval" for a in args) or "collate" in result:
             return opaque(node)
         call = Call(function, args, result, options(node))
         if function == "in":
@@ -150,6 +154,8 @@ class Translator:
         arg = self.expr(node.children[0])
         if arg.type == target:
             return arg
+        if "collate" in target and arg.type == "string":
+            return collated(node, arg)
         if "collate" in arg.type or "collate" in target:
             return opaque(node)
         if target in DATETIME and arg.type == "string" and isinstance(arg, Literal):
@@ -173,7 +179,7 @@ def _conjuncts(node: Node) -> list[Node]:
 
 
 _Rule = Callable[[Translator, Node], Expr]
-_REWRITES: Final = {**REWRITES, **LAMBDAS, **ARRAYS, **STRUCTS}
+_REWRITES: Final = {**REWRITES, **LAMBDAS, **ARRAYS, **STRUCTS, **COLLATIONS}
 _RULES: Final[Mapping[str, _Rule]] = MappingProxyType(
     {
         **dict.fromkeys(SHELLS, Translator.shell),

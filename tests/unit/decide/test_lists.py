@@ -92,6 +92,40 @@ def test_a_test_of_no_element_is_false_of_one_and_true_of_all() -> None:
     assert kept(all_, NUMBERS, *parts) == [False, True, True, False]
 
 
+def aggregate(start: int, merge: str, finish: Expr | None = None) -> Call:
+    """Return `aggregate(c, start, (a, x) -> merge(a, x), finish)`."""
+    column, named = access(NUMBERS, []), (("variable", "0"),)
+    so_far = Call("accumulated", (column,), "integer", named)
+    merged = call(merge, so_far, call("element", column, kind="integer"), kind="integer")
+    return Call("aggregate", (column, number(start), merged, finish or so_far), "integer", named)
+
+
+def test_a_sum_of_a_list_lies_between_sums_of_its_ends() -> None:
+    total = aggregate(0, "add")
+    parts = [[1, 2], [3]], [[5, 5, 5]], [[]], [None], [[40], None]
+
+    assert kept(equal(total, 15), NUMBERS, *parts) == [False, True, False, False, False]
+    assert kept(call("is_null", total), NUMBERS, *parts) == [False, False, False, True, True]
+    assert kept(equal(aggregate(15, "greatest"), 15), NUMBERS, *parts) == [True] * 3 + [False] * 2
+
+
+def test_the_last_lambda_of_a_fold_may_fail() -> None:
+    so_far = aggregate(0, "add").args[3]
+    inverse = call("integral_divide", number(9), so_far, kind="integer", ansi="ansi")
+
+    assert kept(equal(aggregate(0, "add", inverse), 99), NUMBERS, [[1]], [[0]], [[2, 3]]) == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_variable_outside_of_its_lambda_may_be_anything() -> None:
+    so_far = aggregate(0, "add").args[3]
+
+    assert kept(equal(so_far, 99), NUMBERS, [[1]]) == [True]
+
+
 def test_an_error_in_a_lambda_needs_an_element() -> None:
     column = access(NUMBERS, [])
     test = call("greater_than", call("divide", number(1), call("element", column)), number(5))

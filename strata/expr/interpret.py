@@ -59,11 +59,14 @@ class _Step:
         """Return what the environment around it knows."""
         return self.around.column(column)
 
-    def accumulated(self, variable: str) -> Spec | None:
-        """Return what the lambda of this name has made so far; None outside of it."""
-        if variable == self.variable:
-            return self.value
-        return self.around.accumulated(variable) if isinstance(self.around, _Step) else None
+
+def _accumulated(environment: Environment, call: Call) -> Spec | None:
+    """Return what the lambda that a call names has made so far; None outside of it."""
+    while isinstance(environment, _Step):
+        if environment.variable == call.option("variable"):
+            return environment.value
+        environment = environment.around
+    return None
 
 
 class Interpreter:
@@ -136,9 +139,7 @@ class Interpreter:
     ) -> list[Spec]:
         """Return what the arguments may yield; of `aggregate`, what its lambdas make."""
         if call.function == "accumulated":
-            inside = isinstance(environment, _Step)
-            value = environment.accumulated(call.option("variable")) if inside else None
-            return [anything(call.type) if value is None else value]
+            return [_accumulated(environment, call) or anything(call.type)]
         if call.function != "aggregate" or len(call.args) != len(("list", "start", "by", "last")):
             return [self.evaluate(arg, environment, trace) for arg in call.args]
         lists, start = (self.evaluate(arg, environment, trace) for arg in call.args[:2])

@@ -71,8 +71,9 @@ def folded(
 
 
 def _enclosing(specs: Sequence[Spec]) -> Spec:
-    total = reduce(union, specs[1:], specs[0])
-    assert total is not None
+    first: Spec | None = specs[0]
+    total = reduce(union, specs[1:], first)
+    assert total is not None  # since each is known
     return total
 
 

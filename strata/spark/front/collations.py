@@ -43,11 +43,18 @@ def by_collation(translator: Translator, node: Node, function: str) -> Expr:
     makes = _KEYS.get(*kinds) if len(kinds) == 1 and function in COMPARED else None
     if makes is None:
         return opaque(node)
-    args = [_key(translator, child, makes) for child in node.children]
-    known = tuple(arg for arg in args if arg is not None)
-    if len(known) < len(args):
+    texts = [_text(translator, child) for child in node.children]
+    keys = tuple(_key(text, makes) for text in texts if text is not None)
+    if len(keys) < len(texts):
         return opaque(node)
-    return Call(function, known, "boolean", options(node))
+    return Call(function, keys, "boolean", options(node))
+
+
+def _key(text: Expr, makes: tuple[str, ...]) -> Expr:
+    """Return what a collation compares of a text."""
+    for function in makes:
+        text = Call(function, (text,), "string")
+    return text
 
 
 def collated(node: Node, text: Expr) -> Expr:
@@ -62,35 +69,27 @@ def _collate(translator: Translator, node: Node) -> Expr:
     return collated(node, translator.expr(node.children[0]))
 
 
-def _key(translator: Translator, node: Node, makes: tuple[str, ...]) -> Expr | None:
-    """Return what a collation compares of a text; None for a text that is not known here."""
-    shared = translator.aliases.get(attribute_id(node)) if _is_name(node) else None
-    if shared is not None:  # made before the filter, and no collation can fail
-        return _key(translator, shared, makes)
+def _text(translator: Translator, node: Node) -> Expr | None:
+    """Return the text behind its collations; None for one that is not known here."""
     if node.name == "Literal":
-        found = _constant(node)
-    elif node.name in ("Collate", "Cast"):
-        found = translator.expr(node.children[0])
-    else:
+        return _constant(node)
+    if node.name == "AttributeReference":
+        shared = translator.aliases.get(attribute_id(node))  # made in front; no collation can fail
+        return None if shared is None else _text(translator, shared)
+    if node.name not in ("Collate", "Cast"):
         return None
-    if found == Literal(None, "void"):
-        found = Literal(None, "string")
-    if found is None or found.type != "string":
-        return None
-    for function in makes:
-        found = Call(function, (found,), "string")
-    return found
-
-
-def _is_name(node: Node) -> bool:
-    return node.name == "AttributeReference"
+    (source, *_) = node.children
+    if source.type.startswith("string collate ") or source.name == "Literal":
+        return _text(translator, source)
+    found = translator.expr(source)
+    return found if found.type == "string" else None
 
 
 def _constant(node: Node) -> Literal | None:
-    assert "collate" in node_type(node)
-    value = None if node.fields["value"] is None else text_of(node.jvm.value())
-    known = node.fields["value"] is None or value is not None
-    return Literal(value, "string") if known else None
+    if node.fields["value"] is None:
+        return Literal(None, "string")
+    value = text_of(node.jvm.value()) if node_type(node).startswith("string") else None
+    return None if value is None else Literal(value, "string")
 
 
 COLLATIONS: Final[Mapping[str, Rule]] = MappingProxyType({"Collate": _collate})

@@ -14,6 +14,7 @@ from strata.format.encodings import spark_ddl
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.spark.rows import quoted
+from tests.spark.folds import Folds
 from tests.spark.inside import SIGNS, Inside
 from tests.spark.pairs import Together
 
@@ -103,6 +104,7 @@ class Predicates:
         self.together = Together(random.Random(len(relation.columns)), self.leaves)
         self.documents: list[str] = []
         self.inside = Inside(rng, self._constant, self._leaf)
+        self.folds = Folds(random.Random(len(relation.columns)), self.inside, self.leaves)
         for column in relation.columns:
             self._add(quoted(column.name), column.type)
 
@@ -145,7 +147,7 @@ class Predicates:
         if self.rng.random() < 0.15:
             conjuncts += self._pinned()
         self.rng.shuffle(conjuncts)
-        conjuncts = self.together.among(conjuncts)
+        conjuncts = self.folds.among(self.together.among(conjuncts))
         return " and ".join(f"({text})" for text in conjuncts)
 
     def _pinned(self) -> list[str]:

@@ -140,10 +140,10 @@ class _Waiting:
 class _Part:
     """A part being written, and the facts for its reference."""
 
-    def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
-        """Choose the settings from the first row group; expect about `rows` rows."""
-        self.target = target
-        self.draft = retry(partial(draft_of, target.blob, huge=has_huge_rows(first)))
+    def __init__(self, target: _Target, first: pa.Table, size: int, rows: int) -> None:
+        """Choose the settings from the first row group, of a given size; expect about `rows`."""
+        self.target, huge = target, has_huge_rows(first.num_rows, size)
+        self.draft = retry(partial(draft_of, target.blob, huge=huge))
         try:
             with self.draft.guarded():
                 self.writer = PartWriter(
@@ -153,6 +153,7 @@ class _Part:
                     first,
                     rows,
                     self.draft.file,
+                    huge=huge,
                 )
         except BaseException:
             self.draft.drop()
@@ -305,7 +306,8 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
                 part = None
             if part is None:
                 more = waiting.fill(0)
-                part = _Part(target, group, _rows_of_part(group, weight, ratio, target, more))
+                rows = _rows_of_part(group, weight, ratio, target, more)
+                part = _Part(target, group, weight, rows)
             ratio = part.add(group, weight, beside)
             del group  # not held while the next is merged
         if part is not None:

@@ -4,7 +4,7 @@ from random import Random
 from unittest import mock
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
@@ -13,6 +13,7 @@ from strata.ingest.readers import side_by_side
 from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
 from strata.ingest.values.cast import from_text
 from strata.model.types import ColumnType, Kind, parse_type
+from tests.support.sizes import tries
 from tests.wall.leaves import text
 
 TYPES = [ColumnType(kind) for kind in sorted(side_by_side.KINDS) if kind is not Kind.NUMERIC] + [
@@ -53,6 +54,7 @@ def read(raw: RawFile, wanted: list[WantedColumn], short: int) -> TypedRows | st
             return str(error)
 
 
+@settings(max_examples=tries(60, 600), deadline=None)
 @given(raw_files())
 def test_a_column_is_read_alike_among_others(drawn: tuple[RawFile, list[WantedColumn]]) -> None:
     raw, wanted = drawn

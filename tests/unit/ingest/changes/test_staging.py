@@ -133,14 +133,11 @@ def test_sorted_changes_stay_as_they_are_and_ties_go_by_place(world: World) -> N
         assert combined([rows.take(pa.array(order))], relation).equals(rows)
 
 
-@given(
-    st.sampled_from(["int64", "int32", "int16", "date", "string", "two"]),
-    st.lists(st.integers(-300, 300) | st.integers(-(2**15), 2**15 - 1), max_size=40),
-    st.booleans(),
-    st.integers(0, 2),
-)
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("kind", ["int64", "int32", "date", "string", "two"])
+@given(st.lists(st.integers(-(2**15), 2**15 - 1), max_size=40), st.integers(0, 2))
 def test_changes_are_sorted_as_their_keys_and_places_are(
-    kind: str, numbers: list[int], in_place: bool, before: int
+    kind: str, in_place: bool, numbers: list[int], before: int
 ) -> None:
     columns = [Column(1, "id", parse_type("int32" if kind == "two" else kind))]
     columns += [Column(2, "more", parse_type("int64"))] if kind == "two" else []

@@ -50,7 +50,7 @@ class EncodedPart:
 class PartWriter:
     """A part that is written row group by row group; holds encoded bytes and no rows."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a part is made from
         self,
         relation: Relation,
         layout: str,
@@ -58,10 +58,13 @@ class PartWriter:
         sample: pa.Table,
         rows: int,
         file: Any,
+        *,
+        huge: bool,
     ) -> None:
         """Choose the settings from a `sample` of the updates, about `rows` in all.
 
-        `file`: receives the bytes, a Python or Arrow file object; it is left open.
+        `file`: receives the bytes, a Python or Arrow file object; it is left open. `huge`: whether
+        the sample has huge rows.
         Raises: InvalidRequest for another schema, an empty interval, or an unknown layout.
         """
         _check(sample, relation, description)
@@ -76,7 +79,7 @@ class PartWriter:
         self._chunks = len(
             settings["write_statistics"]
         )  # per row group, one for each Parquet column
-        if has_huge_rows(sample):
+        if huge:
             settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
         self._file = file
         self._written = _with_codes(
@@ -135,9 +138,9 @@ class PartWriter:
         return self._groups
 
 
-def has_huge_rows(sample: pa.Table) -> bool:
-    """Return whether rows are so large that encoders must not hold copies of them."""
-    return bool(plain_bytes(sample) >= HUGE_ROW_BYTES * max(sample.num_rows, 1))
+def has_huge_rows(rows: int, size_bytes: int) -> bool:
+    """Return whether rows of this size, as `plain_bytes` counts, are too large for copies."""
+    return size_bytes >= HUGE_ROW_BYTES * max(rows, 1)
 
 
 def encode_part(
@@ -155,7 +158,8 @@ def encode_part(
     layout.
     """
     file = io.BytesIO()
-    part = PartWriter(relation, layout, description, updates, updates.num_rows, file)
+    huge = has_huge_rows(updates.num_rows, plain_bytes(updates))
+    part = PartWriter(relation, layout, description, updates, updates.num_rows, file, huge=huge)
     _check(updates, relation, description)
     groups = row_groups(updates, row_group_bytes)
     steps = [

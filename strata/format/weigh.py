@@ -19,6 +19,7 @@ from strata.kernels.arrays import Int32s, Ints
 Counts = Ints | Int32s
 
 BLOCK_ROWS: Final = 4_096  # rows are cut at multiples of this if that is fine enough
+MANY: Final = 16  # more columns of texts than this are added up once, not at each question
 OFFSET_BITS: Final = 33  # of a text or a list: an offset and a validity bit
 HUGE_ROW_BYTES: Final = (
     1024 * 1024
@@ -74,6 +75,9 @@ class Weighed:
                 self._running.append(found)
             else:
                 self._running.append((1, _chunk_bits(column, np.arange(rows.num_rows + 1))))
+        if len(self._running) > MANY:
+            self._running = [(1, self.bits(np.arange(rows.num_rows + 1)))]
+            self._fixed = 0
 
     def bits(self, ends: Ints) -> Ints:
         """Return how many bits the first `ends[i]` rows take, for each i."""

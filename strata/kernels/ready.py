@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 FOLDER: Final = Path(__file__).with_name("ready")
 BASELINE: Final = "x86-64-v2"  # servers since 2009
@@ -49,6 +50,17 @@ class KernelCache(FunctionCache):
         if stamp:
             self._cache_file._source_stamp = stamp
         self._ready = IndexDataCacheFile(str(FOLDER), self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the kernel for these types; None: it has to be compiled.
+
+        Numba would first load all that it knows about Python and numpy, half a second in each
+        process. Only its compiler needs that, and loads it then; a kernel that is there needs what
+        hands out memory.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super()._load_overload(sig, target_context)

@@ -8,7 +8,7 @@ Small row groups are examined several at once, because the fixed cost of one cal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -25,13 +25,14 @@ from strata.stats.members import Gathering, PlaceValues, Sought
 from strata.stats.pairs import PairGathering, SoughtPair
 from strata.stats.shapes import Shapes
 from strata.stats.worth import NO_WORTH, StatsWorth
-from strata.updates.order import encode_keys, first_and_last, high_key, shared_bytes
+from strata.updates.order import encode_keys, first_and_last, high_key, rows_at, shared_bytes
 
 KEY_BYTES: Final = 64  # length of key bounds in manifests, and usually of split points
 MOST_KEY_BYTES: Final = 1024  # length of split points where keys begin alike
 APART_BYTES: Final = 8  # of a split point's key, after the prefix shared with its neighbours
 TOGETHER_BYTES: Final = 4 * 1024 * 1024  # of row groups that are examined together
 SMALL: Final = 1 / 4  # of these bytes; larger row groups are examined one by one
+FEW_BYTES: Final = 2 * TOGETHER_BYTES  # of row groups whose first and last rows are copied at once
 ENDS_BYTES: Final = 1024 * 1024  # of first and last rows that wait to be encoded as keys
 
 
@@ -130,11 +131,10 @@ class Observed:
     def _look(self) -> None:
         if not self._waiting:
             return
-        for group in self._waiting:
-            self._take_ends(group)
-        whole = self._waiting
+        whole, few = self._waiting, self._waiting_bytes <= FEW_BYTES
         rows = whole[0] if len(whole) == 1 else pa.concat_tables(alike(whole)).combine_chunks()
         self._waiting, self._waiting_bytes = [], 0
+        self._take_ends(rows, [group.num_rows for group in whole], few)
         times, diffs = pc.min_max(rows[T]).as_py(), rows[D]
         self._times += [times["min"], times["max"]]
         self._diffs_sum = wrapped(self._diffs_sum + diffs_sum(rows))
@@ -158,8 +158,20 @@ class Observed:
             self._pairs.add(rows)
             self.seconds += time.thread_time() - began
 
-    def _take_ends(self, group: pa.Table) -> None:
-        self._ends.append(first_and_last(group, self._relation, MOST_KEY_BYTES))
+    def _take_ends(self, rows: pa.Table, counts: Sequence[int], few: bool) -> None:
+        """Take the first row and the last of each row group; all at once of `few` bytes."""
+        edges = list(accumulate(counts, initial=0))
+        if few:  # rows may be wide: a call for each column costs more than it copies
+            places = [at for start, end in pairwise(edges) for at in (start, end - 1)]
+            self._ends.append(rows_at(rows, self._relation, places))
+            self._check_ends()
+            return
+        for start, count in zip(edges, counts, strict=False):
+            group = rows.slice(start, count)
+            self._ends.append(first_and_last(group, self._relation, MOST_KEY_BYTES))
+            self._check_ends()
+
+    def _check_ends(self) -> None:
         self._ends_bytes += self._ends[-1].nbytes
         if self._ends_bytes > ENDS_BYTES:
             self._encode_ends()

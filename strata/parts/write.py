@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -35,7 +36,7 @@ from strata.parts.batch import BatchWriter
 from strata.parts.members import with_members
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.state import Batch
-from strata.stats import STATS_VERSION, encoded_size, trim
+from strata.stats import STATS_VERSION, trim_rows
 from strata.stats.members import Sought, wanted_places
 from strata.stats.pairs import SoughtPair, wanted_pairs
 from strata.stats.worth import NO_WORTH, StatsWorth
@@ -49,6 +50,7 @@ TAIL: Final = 1 / 4  # except the rest of the run, if that is at most this share
 # Rows that would make a part longer than this many `part_bytes` begin a new one
 OVERSHOOT: Final = 1.5
 GROUPS: Final = 2  # least number of row groups of a part, by bytes before encoding
+TRIMMED: Final = 16  # parts whose statistics are trimmed together
 RATIOS: Final = (0.01, 4.0)  # assumed range of encoded bytes for each byte of rows
 
 
@@ -140,10 +142,10 @@ class _Waiting:
 class _Part:
     """A part being written, and the facts for its reference."""
 
-    def __init__(self, target: _Target, first: pa.Table, rows: int) -> None:
-        """Choose the settings from the first row group; expect about `rows` rows."""
-        self.target = target
-        self.draft = retry(partial(draft_of, target.blob, huge=has_huge_rows(first)))
+    def __init__(self, target: _Target, first: pa.Table, size: int, rows: int) -> None:
+        """Choose the settings from the first row group, of a given size; expect about `rows`."""
+        self.target, huge = target, has_huge_rows(first.num_rows, size)
+        self.draft = retry(partial(draft_of, target.blob, huge=huge))
         try:
             with self.draft.guarded():
                 self.writer = PartWriter(
@@ -153,6 +155,7 @@ class _Part:
                     first,
                     rows,
                     self.draft.file,
+                    huge=huge,
                 )
         except BaseException:
             self.draft.drop()
@@ -182,7 +185,10 @@ class _Part:
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
     def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
-        """Store the part after the previous one of its run; return its reference and statistics."""
+        """Store the part after the previous one of its run; return what is known of it.
+
+        Its statistics are not yet trimmed (`_trimmed`).
+        """
         target, finished = self.target, beside.submit(self.seen.finish)
         copy = _copy(before, finished)
         with self.draft.guarded():
@@ -190,12 +196,10 @@ class _Part:
         digest, size_bytes = self.draft.finish()
         key = keys.part_key(target.prefix, digest)
         retry(partial(self.draft.keep, key))
-        known, spec = finished.result(), target.stats_spec
+        known = finished.result()
         began = time.thread_time()
         stats = known.stats
         if stats is not None:
-            weights = target.worth.weights
-            stats = trim(stats, target.relation, spec.budget_bytes, spec.keep, weights)[0]
             stats = with_members(target.blob, target.prefix, stats, known.members)
         seconds = self.seen.seconds + time.thread_time() - began
         ref = PartRef(
@@ -215,7 +219,6 @@ class _Part:
             key_high=known.key_high,
             splits=known.splits,
             stats_version=None if stats is None else STATS_VERSION,
-            stats_bytes=0 if stats is None else encoded_size(stats),
         )
         return WrittenPart(ref, stats, seconds, copy)
 
@@ -257,7 +260,12 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
         wanted_pairs(relation, stats_spec),
         worth,
     )
-    return list(_write(iter(updates), target))
+    parts = _write(iter(updates), target)
+    return [
+        part
+        for some in iter(lambda: list(islice(parts, TRIMMED)), [])
+        for part in _trimmed(some, target)
+    ]
 
 
 def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
@@ -305,11 +313,32 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
                 part = None
             if part is None:
                 more = waiting.fill(0)
-                part = _Part(target, group, _rows_of_part(group, weight, ratio, target, more))
+                rows = _rows_of_part(group, weight, ratio, target, more)
+                part = _Part(target, group, weight, rows)
             ratio = part.add(group, weight, beside)
             del group  # not held while the next is merged
         if part is not None:
             yield (written := part.store(beside, written))
+
+
+def _trimmed(parts: Sequence[WrittenPart], target: _Target) -> list[WrittenPart]:
+    """Return parts with statistics that fit the budget."""
+    rows = [part.stats for part in parts if part.stats is not None]
+    if len(rows) < len(parts):
+        return list(parts)  # of the row layout: none has statistics
+    spec, began = target.stats_spec, time.thread_time()
+    budget, weights = spec.budget_bytes, target.worth.weights
+    trimmed = trim_rows(rows, target.relation, budget, spec.keep, weights)
+    each = (time.thread_time() - began) / len(parts)
+    return [
+        replace(
+            part,
+            ref=replace(part.ref, stats_bytes=report.bytes_after),
+            stats=stats,
+            stats_seconds=part.stats_seconds + each,
+        )
+        for part, (stats, report) in zip(parts, trimmed, strict=True)
+    ]
 
 
 def _copy(before: WrittenPart | None, finished: Future[PartFacts]) -> int:

@@ -234,6 +234,13 @@ def _as_bytes(array: pa.Array) -> pa.Array:
     return array.cast(pa.binary()) if pa.types.is_string(array.type) else array
 
 
+def rows_at(rows: pa.Table, relation: Relation, places: Sequence[int]) -> pa.Table:
+    """Return copies of some rows for `encode_keys`."""
+    names = [child(i) for i in relation.sort_ids]
+    some = rows.select(names).take(pa.array(places, pa.int64()))
+    return pa.table([_as_bytes(one_chunk(decoded(c))) for c in some.columns], names)
+
+
 def first_and_last(rows: pa.Table, relation: Relation, limit_bytes: int) -> pa.Table:
     """Return copies of the first and the last row for `encode_keys`, with huge texts cut."""
     names = [child(i) for i in relation.sort_ids]

@@ -24,7 +24,7 @@ from strata.stats import collect
 from strata.updates.order import encode_keys, high_key, sort_updates
 from tests.support.updates import beginnings, relations, split, table, updates
 
-SIZES = st.integers(0, TOGETHER_BYTES)
+SIZES = st.integers(0, TOGETHER_BYTES) | st.just(3 * TOGETHER_BYTES)  # of more than a few bytes
 
 
 @given(st.data(), st.booleans(), st.booleans())

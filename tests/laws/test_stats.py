@@ -14,7 +14,7 @@ from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.protected import protected_names, sort_statistics
 from strata.stats.size import column_bits
-from strata.stats.trim import trim_table
+from strata.stats.trim import trim_rows, trim_table
 from strata.stats.union import _enclosing, union_columns
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
 from tests.support.facts import (
@@ -250,6 +250,26 @@ def test_trimming_many_parts_is_trimming_each(
         left = {n: found[n][part] for n in found.column_names if found[n][part].is_valid}
         assert set(left) == set(expected.schema.names)
         assert all(left[name] == expected[name][0] for name in left)
+
+
+@given(st.data(), st.integers(0, 200), KEEPS)
+def test_trimming_some_rows_is_trimming_each(
+    data: st.DataObject, budget: int, keep: tuple[str, ...]
+) -> None:
+    relation = data.draw(_some_columns())
+    stats = [collect(data.draw(poison(relation)), relation) for _ in range(3)]
+    weights = {name: float(len(name) % 3) for name in stats[0].schema.names}
+    rows = data.draw(st.lists(st.sampled_from(stats), max_size=5))  # some have the same columns
+
+    found = trim_rows(rows, relation, budget, keep, weights)
+
+    expected = [trim(row, relation, budget, keep, weights) for row in rows]
+    assert [report for _, report in found] == [report for _, report in expected]
+    for (row, report), (wanted, _) in zip(found, expected, strict=True):
+        assert row.schema == wanted.schema  # in the same order: manifests keep it
+        assert row.equals(wanted)
+        row.validate(full=True)
+        assert report.bytes_after == encoded_size(row)
 
 
 @given(st.data(), st.integers(0, 300))

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.format.weigh import BLOCK_ROWS, Weighed, fitting, plain_bytes, plain_sizes
+from strata.format.weigh import BLOCK_ROWS, MANY, Weighed, fitting, plain_bytes, plain_sizes
 from tests.support.updates import relations, split, updates
 
 
@@ -53,6 +53,22 @@ def test_first_rows_weigh_what_their_values_do(data: st.DataObject) -> None:
     fits = max([n for n, total in enumerate(totals) if total // 8 <= limit])
     wanted = max(fits, 1) if table.num_rows else 0
     assert fitting(chunked, limit) == wanted
+
+
+@given(
+    st.lists(st.lists(st.none() | st.text(max_size=5), min_size=4, max_size=4), min_size=1),
+    st.integers(MANY - 1, MANY + 3),
+    st.integers(0, 3),
+)
+def test_rows_of_many_texts_weigh_as_much_as_those_of_few(
+    rows: list[list[str | None]], count: int, first: int
+) -> None:
+    texts = [pa.array([row[n % 4] for row in rows], pa.string()) for n in range(count)]
+    table = pa.table({str(n): some for n, some in enumerate([*texts, pa.array(range(len(rows)))])})
+    some = table.slice(min(first, len(rows)))
+    found = Weighed(some).bits(np.arange(some.num_rows + 1))
+    wanted = [sum(bits(row[f.name], f.type) for f in some.schema) for row in some.to_pylist()]
+    assert found.tolist() == np.cumsum([0, *wanted]).tolist()
 
 
 def test_what_lies_under_nulls_weighs_nothing() -> None:

@@ -39,12 +39,13 @@ class FoundRows:
 
 def rows_of_keys(stores: Stores, state: State, keys: pa.BinaryArray) -> FoundRows:
     """Return the rows of these keys (`change.key_bytes`) at the shard's newest readable time."""
-    relation = state.relation
-    wanted = pc.unique(keys)
-    wanted = wanted.take(pc.sort_indices(wanted))
+    relation, parts = state.relation, _parts(stores, state)
+    wanted = pc.unique(keys) if parts else keys[:0]
+    if not pc.all(pc.less(wanted[:-1], wanted[1:]), min_count=0).as_py():
+        wanted = wanted.take(pc.sort_indices(wanted))
     ids, leading = key_ids(relation), leading_key_ids(relation)
     prefixes = _prefixes(wanted, len(leading) == len(ids))
-    chosen = [(ref, _groups(ref, prefixes, state)) for ref in _parts(stores, state)]
+    chosen = [(ref, _groups(ref, prefixes, state)) for ref in parts]
     return _read(stores, state, chosen, wanted, WHOLE)
 
 

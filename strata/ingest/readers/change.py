@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.columns import T, child, updates_schema
+from strata.format.values.physical import stored_offsets
 from strata.format.values.sortable import sortable_bytes
+from strata.kernels.arrays import Words
 from strata.model.schema import Relation
 from strata.updates.order import one_chunk
 
@@ -33,6 +35,7 @@ COMMIT: Final = "commit"  # position in the log of the database: see `position`
 LSN: Final = "lsn"
 SOURCE_TIME: Final = "source.ts_ms"  # where a change stream has the time of the commit
 SAME: Final = "same."  # before a column's name: the column did not change in this row
+WORD_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,35 @@ def combined(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
     schema = changes_schema(relation, same)
     whole = pa.concat_tables([_filled(table, schema) for table in tables] or [schema.empty_table()])
     whole = whole.combine_chunks()
-    return whole if _in_order(whole) else whole.sort_by([(KEY, "ascending"), (AT, "ascending")])
+    return whole if _in_order(whole) else _sorted(whole)
+
+
+def _sorted(changes: pa.Table) -> pa.Table:
+    """Return changes, which are in one chunk, sorted by key and place."""
+    places = one_chunk(changes[AT]).to_numpy()
+    words = _words(one_chunk(changes[KEY]))
+    if words is None or (places[1:] < places[:-1]).any():
+        return changes.sort_by([(KEY, "ascending"), (AT, "ascending")])
+    return changes.take(pa.array(np.argsort(words, kind="stable")))
+
+
+def _words(keys: pa.BinaryArray) -> Words | None:
+    """Return numbers that sort like the keys; None: not all are equally long and alike but for 8.
+
+    Those of a whole number, a date or a time are; NumPy sorts numbers in a third of Arrow's time.
+    """
+    edges = stored_offsets(keys)
+    width = int(edges[1] - edges[0]) if len(keys) else 0
+    if keys.null_count or not width or (np.diff(edges) != width).any():
+        return None
+    data = np.frombuffer(keys.buffers()[2], np.uint8)[edges[0] : edges[-1]].reshape(-1, width)
+    first = max(width - WORD_BYTES, 0)
+    if (data[:, :first] != data[0, :first]).any():
+        return None
+    words = np.zeros((len(keys), WORD_BYTES), np.uint8)
+    words[:, WORD_BYTES - (width - first) :] = data[:, first:]
+    found: Words = words.view(">u8").ravel().astype(np.uint64)
+    return found
 
 
 def _in_order(changes: pa.Table) -> bool:

@@ -20,6 +20,7 @@ from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
+from strata.ingest.readers.side_by_side import side_by_side
 from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
@@ -100,8 +101,10 @@ def typed_rows(
     """
     columns: dict[str, pa.Array] = {}
     bad: dict[int, tuple[str, str]] = {}
+    plain = {column.name: column.type for column in wanted if column.form is None}
+    read = side_by_side(raw.columns, plain, partial(guarded, raw.convert))
     for column in wanted:
-        cast = _converted(raw, column)
+        cast = _converted(raw, column, read.get(column.name))
         columns[column.name] = cast.values
         _note(raw, column, cast.bad, column.unreadable, bad)
         if not column.nullable and cast.values.null_count:
@@ -113,14 +116,17 @@ def typed_rows(
     return TypedRows(raw.file, columns, raw.count, bad)
 
 
-def _converted(raw: RawFile, column: WantedColumn) -> Cast:
-    """Return a column, with its default if the source lacks it, in the file or in single rows."""
+def _converted(raw: RawFile, column: WantedColumn, read: Cast | None) -> Cast:
+    """Return a column, with its default if the source lacks it, in the file or in single rows.
+
+    `read`: the column, if it has been read.
+    """
     if column.default is None:
-        return _typed(raw, column)
+        return read or _typed(raw, column)
     if column.name not in raw.columns:
         filled = column.default.take(pa.array(np.zeros(raw.count, np.int64)))
         return Cast(filled, np.array([], np.int64))
-    cast = _typed(raw, column)
+    cast = read or _typed(raw, column)
     lacking = np.asarray(raw.lacking.get(column.name, ()), bool)
     if not lacking.any():
         return cast

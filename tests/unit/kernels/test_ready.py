@@ -1,7 +1,9 @@
 """Kernels of a wheel are taken if they are of these sources and run on this machine."""
 
 import importlib.util
+import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -89,3 +91,51 @@ def test_nothing_kept_of_a_kernel_names_a_place(
     kept = list(ready.FOLDER.glob("*.nbc"))
     assert kept
     assert not [file for file in kept if str(tmp_path).encode() in file.read_bytes()]
+
+
+LOADED = """
+import json, sys
+import numba
+import numpy as np
+from strata.kernels import digits
+
+def counted(numbers):
+    found = np.zeros(3, np.int64)  # an array and a dictionary: much of what a compiler knows
+    several = {}
+    for number in numbers:
+        several[number] = True
+        found[number % 3] += 1
+    return found, len(several)
+
+def used():
+    days = np.array([0, 59, 20_000])
+    year, day = np.zeros_like(days), np.zeros_like(days)
+    digits.split_days(days, year, day)
+    words = digits.decimal_digits(np.array([[42, 0]], np.uint64), np.array([True]))
+    return [year.tolist(), day.tolist(), words.tolist()]
+
+if sys.argv[1] == "before":  # what numba does by itself
+    digits.split_days.targetctx.refresh()
+first, knows = used(), "numba.np.linalg" in sys.modules
+made, several = numba.njit(counted)(np.array([1, 2, 4, 4]))
+print(json.dumps([knows, first, used(), made.tolist(), several]))
+"""
+
+
+def test_a_kernel_that_is_there_is_loaded_without_what_compilers_know() -> None:
+    from strata.format.rowcodec.warm import warm
+
+    warm()  # all of them are there now
+    found = {
+        when: json.loads(
+            subprocess.run(
+                [sys.executable, "-c", LOADED, when], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for when in ("before", "never")
+    }
+    assert [found[when].pop(0) for when in ("before", "never")] == [True, False]
+    assert found["before"] == found["never"]
+    (first, again, made, several) = found["never"]
+    assert first == again == [[1970, 1970, 2024], [1, 60, 278], [[0x42C, 0, 0]]]
+    assert (made, several) == ([0, 3, 1], 3)

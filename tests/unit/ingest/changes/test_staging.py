@@ -6,18 +6,21 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.errors import Corrupt
-from strata.format.columns import child
+from strata.format.columns import child, updates_schema
 from strata.ingest.changes import staging
 from strata.ingest.changes.lookup import rows_of_slice
 from strata.ingest.changes.staging import _chunks, slices_of, stage, staged_rows
 from strata.ingest.plan import whole_task
 from strata.ingest.readers.change import AT, KEY, changes_schema, combined, key_bytes, key_ids
 from strata.ingest.task import Staged, Step
+from strata.model.schema import Column, Relation
+from strata.model.types import parse_type
 from strata.store.memory import MemoryBlob
 from strata.updates.slices import Slice
 from tests.support.sizes import tries
@@ -128,6 +131,32 @@ def test_sorted_changes_stay_as_they_are_and_ties_go_by_place(world: World) -> N
     assert combined([rows], relation).equals(rows)
     for order in ([1, 0, 2, 3], [0, 1, 3, 2]):
         assert combined([rows.take(pa.array(order))], relation).equals(rows)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("kind", ["int64", "int32", "date", "string", "two"])
+@given(st.lists(st.integers(-(2**15), 2**15 - 1), max_size=40), st.integers(0, 2))
+def test_changes_are_sorted_as_their_keys_and_places_are(
+    kind: str, in_place: bool, numbers: list[int], before: int
+) -> None:
+    columns = [Column(1, "id", parse_type("int32" if kind == "two" else kind))]
+    columns += [Column(2, "more", parse_type("int64"))] if kind == "two" else []
+    ids = tuple(column.id for column in columns)
+    relation = Relation(0, tuple(columns), ids, ids)
+    plain = pa.array(numbers, pa.int32())
+    first = plain.cast(updates_schema(relation).field(child(1)).type)
+    values = {child(1): first, child(2): pc.negate(plain.cast(pa.int64()))}
+    whole = pa.table({child(i): values[child(i)] for i in ids})
+    places = np.arange(len(numbers)) if in_place else np.arange(len(numbers))[::-1].copy()
+    filler = {**values, KEY: key_bytes(whole, ids), AT: pa.array(places, pa.int64())}
+    zeros = np.zeros(len(numbers), np.int64)
+    schema = changes_schema(relation)
+    arrays = [filler[f.name] if f.name in filler else pa.array(zeros).cast(f.type) for f in schema]
+    rows = pa.Table.from_arrays(arrays, schema=schema).slice(before)
+
+    found = combined([rows], relation)
+
+    assert found.equals(rows.sort_by([(KEY, "ascending"), (AT, "ascending")]))
 
 
 def test_a_slice_has_its_lower_key_and_not_its_upper_one(world: World) -> None:

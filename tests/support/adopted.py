@@ -86,8 +86,15 @@ class Mirror:
             for row in batch.to_pylist():
                 d = row.pop("d")
                 del row["t"]
-                found[tuple(sorted(row.items()))] += d
+                found[hashed(row)] += d
         return Counter({row: n for row, n in found.items() if n})
+
+
+def hashed(value: Any) -> Any:
+    """Return a row, or what is in it, without dicts and lists."""
+    if isinstance(value, dict):
+        return tuple(sorted((name, hashed(inner)) for name, inner in value.items()))
+    return tuple(map(hashed, value)) if isinstance(value, list) else value
 
 
 def rows_of(table: pa.Table) -> Counter[Row]:

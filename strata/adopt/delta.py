@@ -131,7 +131,7 @@ class DeltaPeer:
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _rows_in(self, version: PeerVersion, some: list[DeltaFile]) -> Iterator[pa.RecordBatch]:
-        with reading_peer("deltalake", self.address):
+        with reading_peer("deltalake", self.address, (pa.ArrowInvalid,)):
             for one in some:
                 yield from _parted(one.batches(version.columns), version.handle)
 

@@ -3,18 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from shlex import quote
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.adopt.inner import inside, only_grew, undeclared
+from strata.adopt.inner import inside, json_forms, only_grew, undeclared
 from strata.adopt.peer import CHANGE_TYPE, REPLACE, Flow, Peer, PeerVersion
 from strata.errors import Corrupt, InvalidRequest
 from strata.ingest.readers.guess import guess_arrow
 from strata.ingest.values.cast import from_arrow
 from strata.model.schema import Column, Relation
+from strata.model.spec import RESERVED
 from strata.model.types import ColumnType
 
 SIGNS: Final = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -51,7 +53,10 @@ class Fit:
                     **where,
                     column=one.name,
                     type=str(one.type),
-                    cure=f"strata schema add {self.shard} {one.name} {guess_arrow(one.type)}",
+                    cure="rename it in the table: readers show something else by this name"
+                    if one.name.lower() in RESERVED
+                    else f"strata schema add {self.shard} {quote(one.name)}"
+                    f" {quote(guess_arrow(one.type))}",
                 )
             if not _may_hold(one.type, column.type):
                 raise InvalidRequest(
@@ -70,8 +75,8 @@ class Fit:
                     field=".".join((one.name, *path)),
                     type=str(one.type),
                     declared=str(column.type),
-                    cure=f"strata schema widen {self.shard} {one.name} 'record<…>' with the field"
-                    " at the end; else a new shard",
+                    cure=f"strata schema widen {self.shard} {quote(one.name)} 'record<…>' with the"
+                    " field at the end; else a new shard",
                 )
         for column in declared.values():
             if column.name not in found.names and column.default is None:
@@ -79,8 +84,8 @@ class Fit:
                     "the table lacks a declared column",
                     **where,
                     column=column.name,
-                    cure=f"strata schema drop {self.shard} {column.name}, if the table dropped it; "
-                    "else a shard that does not declare it, or has a default for it",
+                    cure=f"strata schema drop {self.shard} {quote(column.name)}, if the table"
+                    " dropped it; else a shard that does not declare it, or has a default for it",
                 )
 
     def check_same(self, before: Relation, old: PeerVersion, new: PeerVersion) -> None:
@@ -105,7 +110,7 @@ class Fit:
             elif old.ids.get((earlier.name,)) != new.ids.get((column.name,)):
                 reason = "the table dropped it and has another one of this name now"
             else:
-                reason = _changed_inside(earlier, old, column.name, new)
+                reason = _changed_inside(earlier, old, column, new)
             if reason:
                 raise InvalidRequest(
                     "rows that the table kept have other values of this column in the shard",
@@ -202,11 +207,15 @@ class RowTally:
         self.sum += pc.sum(diffs).as_py()
 
 
-def _changed_inside(earlier: Column, old: PeerVersion, name: str, new: PeerVersion) -> str:
+def _changed_inside(earlier: Column, old: PeerVersion, now: Column, new: PeerVersion) -> str:
     """Return why kept rows have other values inside a column; empty: they have the same."""
-    was = earlier.name
-    kind = old.columns.field(was).type
-    before, after = inside(kind), inside(new.columns.field(name).type)
+    was, name = earlier.name, now.name
+    kind, kind_now = old.columns.field(was).type, new.columns.field(name).type
+    before, after = inside(kind), inside(kind_now)
+    forms = json_forms(kind_now, now.type)
+    for path, form in json_forms(kind, earlier.type).items():
+        if forms.get(path) != form:
+            return f"the JSON of {'.'.join((name, *path))} has other fields or numbers now"
     lacking = next(undeclared(kind, earlier.type), None)
     if lacking is not None:
         return f"the shard did not declare {'.'.join((name, *lacking))} when it took them in"

@@ -31,19 +31,38 @@ def inside(kind: pa.DataType) -> dict[Path, pa.Field]:
 
 def undeclared(kind: pa.DataType, target: ColumnType) -> Iterator[Path]:
     """Yield the fields in a type that values of a declared type leave out."""
+    for name, field, inner in _pairs(kind, target):
+        if inner is not None:
+            yield from ((name, *path) for path in undeclared(field.type, inner))
+        elif target.kind is Kind.RECORD:
+            yield (name,)
+
+
+def json_forms(kind: pa.DataType, target: ColumnType) -> dict[Path, object]:
+    """Return what decides the form of each JSON text that a declared type makes of a type.
+
+    The text has all fields that the type has, and the digits of its numbers.
+    """
+    if target.kind is Kind.JSONB:
+        leaves = {path: str(f.type) for path, f in inside(kind).items() if not inside(f.type)}
+        return {(): leaves or str(kind)}
+    pairs = (one for one in _pairs(kind, target) if one[2] is not None)
+    return {
+        (name, *path): form
+        for name, field, inner in pairs
+        for path, form in json_forms(field.type, inner).items()
+    }
+
+
+def _pairs(
+    kind: pa.DataType, target: ColumnType
+) -> Iterator[tuple[str, pa.Field, ColumnType | None]]:
+    """Yield what is directly inside a type, with the declared type of each; None: it has none."""
     fields = {field.name: field.type for field in target.fields}
+    listed = target.kind in (Kind.LIST, Kind.ARRAY, Kind.MAP)
     for name, field in _children(kind):
-        if target.kind is Kind.RECORD:
-            if name not in fields:
-                yield (name,)
-                continue
-            inner = fields[name]
-        elif target.kind in (Kind.LIST, Kind.ARRAY, Kind.MAP) and name in ("element", "value"):
-            inner = target.inner
-        else:
-            continue  # jsonb has all of them, and what no declared type holds is refused
-        for path in undeclared(field.type, inner):
-            yield (name, *path)
+        inner = target.element if listed and name in ("element", "value") else fields.get(name)
+        yield name, field, inner
 
 
 def only_grew(before: ColumnType, now: ColumnType) -> bool:

@@ -13,7 +13,7 @@ from pyiceberg.types import DoubleType, StringType
 
 from strata.adopt.delta import DeltaPeer
 from strata.adopt.iceberg import IcebergPeer
-from strata.adopt.inner import field_paths, inside, only_grew, undeclared
+from strata.adopt.inner import field_paths, inside, json_forms, only_grew, undeclared
 from strata.errors import InvalidRequest
 from strata.model.types import parse_type
 from tests.support.adopted import Mirror, rows_of
@@ -102,6 +102,25 @@ def test_a_field_that_the_table_gains_is_declared_first(tmp_path: Path) -> None:
     table.delete("id = 1")
     mirror.adopt(peer(table))
     assert mirror.read() == {(("id", 2), ("pair", (("p", "x"), ("q", "y")))): 1}
+
+
+@pytest.mark.parametrize("declared", ["jsonb", "struct<p:string,q:jsonb>"])
+def test_a_json_text_has_the_fields_of_the_time_at_which_it_was_made(
+    declared: str, tmp_path: Path
+) -> None:
+    deep = pa.struct({"p": pa.string(), "q": pa.struct({"a": pa.int32()})})
+    first = pa.table({"id": [1, 2], "pair": pa.array([{"p": "x", "q": {"a": 1}}] * 2, deep)})
+    table = lake(tmp_path, first)
+    mirror = holding(table, f"pair {declared}")
+    changed(table, (lambda change: change.add_column(("pair", "q", "b"), StringType()),))
+
+    with pytest.raises(InvalidRequest, match="other values of this column") as refused:
+        mirror.adopt(peer(table))
+    assert "the JSON of pair" in str(refused.value)
+    mirror.adopt(peer(table), all_anew=True)
+    table.delete("id = 1")
+    mirror.adopt(peer(table))
+    assert list(mirror.read().values()) == [1]
 
 
 def test_a_field_that_an_earlier_release_left_out_is_missed(
@@ -209,6 +228,19 @@ def test_what_a_declared_type_leaves_out(
 )
 def test_a_record_may_grow(before: str, now: str, grew: bool) -> None:
     assert only_grew(parse_type(before), parse_type(now)) == grew
+
+
+def test_what_decides_the_form_of_a_json_text() -> None:
+    def forms(declared: str, kind: pa.DataType) -> object:
+        return json_forms(kind, parse_type(declared))
+
+    swapped = pa.struct({"q": pa.string(), "p": pa.string()})
+    assert forms("jsonb", PAIR) == forms("jsonb", swapped) != forms("jsonb", pa.list_(PAIR))
+    assert forms("jsonb", pa.float32()) != forms("jsonb", pa.float64())
+    assert forms("struct<p:string,q:string>", PAIR) == {}
+    assert set(json_forms(pa.list_(PAIR), parse_type("list<struct<q:jsonb>>"))) == {
+        ("element", "q")
+    }
 
 
 def test_each_field_has_a_path() -> None:

@@ -46,10 +46,10 @@ def json_forms(kind: pa.DataType, target: ColumnType) -> dict[Path, object]:
     if target.kind is Kind.JSONB:
         leaves = {path: str(f.type) for path, f in inside(kind).items() if not inside(f.type)}
         return {(): leaves or str(kind)}
-    pairs = (one for one in _pairs(kind, target) if one[2] is not None)
     return {
         (name, *path): form
-        for name, field, inner in pairs
+        for name, field, inner in _pairs(kind, target)
+        if inner is not None
         for path, form in json_forms(field.type, inner).items()
     }
 

@@ -3,17 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from shlex import quote
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.adopt.inner import inside, json_forms, only_grew, undeclared
 from strata.adopt.peer import CHANGE_TYPE, REPLACE, Flow, Peer, PeerVersion
 from strata.errors import Corrupt, InvalidRequest
 from strata.ingest.readers.guess import guess_arrow
 from strata.ingest.values.cast import from_arrow
-from strata.model.schema import Relation
+from strata.model.schema import Column, Relation
+from strata.model.spec import RESERVED
 from strata.model.types import ColumnType
 
 SIGNS: Final = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -50,7 +53,10 @@ class Fit:
                     **where,
                     column=one.name,
                     type=str(one.type),
-                    cure=f"strata schema add {self.shard} {one.name} {guess_arrow(one.type)}",
+                    cure="rename it in the table: readers show something else by this name"
+                    if one.name.lower() in RESERVED
+                    else f"strata schema add {self.shard} {quote(one.name)}"
+                    f" {quote(guess_arrow(one.type))}",
                 )
             if not _may_hold(one.type, column.type):
                 raise InvalidRequest(
@@ -61,14 +67,25 @@ class Fit:
                     declared=str(column.type),
                     cure=f"declare a shard with {one.name}: {guess_arrow(one.type)}",
                 )
+            for path in undeclared(one.type, column.type):
+                raise InvalidRequest(
+                    "the table has a field that the shard does not declare",
+                    **where,
+                    column=one.name,
+                    field=".".join((one.name, *path)),
+                    type=str(one.type),
+                    declared=str(column.type),
+                    cure=f"strata schema widen {self.shard} {quote(one.name)} 'record<…>' with the"
+                    " field at the end; else a new shard",
+                )
         for column in declared.values():
             if column.name not in found.names and column.default is None:
                 raise InvalidRequest(
                     "the table lacks a declared column",
                     **where,
                     column=column.name,
-                    cure=f"strata schema drop {self.shard} {column.name}, if the table dropped it; "
-                    "else a shard that does not declare it, or has a default for it",
+                    cure=f"strata schema drop {self.shard} {quote(column.name)}, if the table"
+                    " dropped it; else a shard that does not declare it, or has a default for it",
                 )
 
     def check_same(self, before: Relation, old: PeerVersion, new: PeerVersion) -> None:
@@ -86,12 +103,14 @@ class Fit:
                 reason = self._new_to_both(column.name, column.default, old, new)
             elif earlier.name not in old.columns.names:
                 reason = "the shard filled it with its default, and the table has it now"
-            elif earlier.type != column.type and _has_texts(old.columns.field(earlier.name).type):
+            elif not only_grew(earlier.type, column.type) and _has_texts(
+                old.columns.field(earlier.name).type
+            ):
                 reason = "its texts are read as another type now"
-            elif old.ids.get(earlier.name) != new.ids.get(column.name):
+            elif old.ids.get((earlier.name,)) != new.ids.get((column.name,)):
                 reason = "the table dropped it and has another one of this name now"
             else:
-                continue
+                reason = _changed_inside(earlier, old, column, new)
             if reason:
                 raise InvalidRequest(
                     "rows that the table kept have other values of this column in the shard",
@@ -119,10 +138,11 @@ class Fit:
 
     @staticmethod
     def _new_to_both(name: str, default: object, old: PeerVersion, new: PeerVersion) -> str:
-        known = name in old.columns.names if not new.ids else new.ids[name] in old.ids.values()
+        path = (name,)
+        known = name in old.columns.names if not new.ids else new.ids[path] in old.ids.values()
         if known:
             return "the table had it before the shard did"
-        if default is not None or name in new.defaults:
+        if default is not None or path in new.defaults:
             return "it has a default in one of them"
         return ""
 
@@ -185,6 +205,30 @@ class RowTally:
     def add(self, diffs: pa.Array) -> None:
         """Add the diffs of a batch."""
         self.sum += pc.sum(diffs).as_py()
+
+
+def _changed_inside(earlier: Column, old: PeerVersion, now: Column, new: PeerVersion) -> str:
+    """Return why kept rows have other values inside a column; empty: they have the same."""
+    was, name = earlier.name, now.name
+    kind, kind_now = old.columns.field(was).type, new.columns.field(name).type
+    before, after = inside(kind), inside(kind_now)
+    forms = json_forms(kind_now, now.type)
+    for path, form in json_forms(kind, earlier.type).items():
+        if forms.get(path) != form:
+            return f"the JSON of {'.'.join((name, *path))} has other fields or numbers now"
+    lacking = next(undeclared(kind, earlier.type), None)
+    if lacking is not None:
+        return f"the shard did not declare {'.'.join((name, *lacking))} when it took them in"
+    for path in before:
+        if path not in after:
+            return f"the table does not have {'.'.join((name, *path))} any more"
+    for path in after:
+        shown, number = ".".join((name, *path)), new.ids.get((name, *path))
+        if path in before and old.ids.get((was, *path)) != number:
+            return f"the table dropped {shown} and has another one of this name now"
+        if path not in before and (name, *path) in new.defaults:
+            return f"{shown} has a default in the table"
+    return ""
 
 
 def _diffs(batch: pa.RecordBatch, sign: int | None) -> pa.Array:

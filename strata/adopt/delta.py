@@ -4,7 +4,7 @@ What changed between two versions comes from the change feed where it is on, and
 data files: rows of removed files leave, rows of added files come. Both say the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -78,7 +78,8 @@ class DeltaPeer:
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
         """See `Peer.whole`."""
         with reading_peer("deltalake", self.address):
-            yield from pa.RecordBatchReader.from_stream(version.handle.scan())
+            found = pa.RecordBatchReader.from_stream(version.handle.scan())
+            yield from _parted(found, version.handle)
 
     def changes(
         self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
@@ -105,7 +106,7 @@ class DeltaPeer:
         def batches() -> Iterator[pa.RecordBatch]:
             try:
                 found = new.handle.load_cdf(starting_version=first, ending_version=last)
-                yield from pa.RecordBatchReader.from_stream(found)
+                yield from _parted(pa.RecordBatchReader.from_stream(found), new.handle)
             except Exception as error:  # it is the library's own, of some kind
                 raise FeedError(first_words(error)) from error
 
@@ -130,9 +131,31 @@ class DeltaPeer:
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _rows_in(self, version: PeerVersion, some: list[DeltaFile]) -> Iterator[pa.RecordBatch]:
-        with reading_peer("deltalake", self.address):
+        with reading_peer("deltalake", self.address, (pa.ArrowInvalid,)):
             for one in some:
-                yield from one.batches(version.columns)
+                yield from _parted(one.batches(version.columns), version.handle)
+
+
+def _parted(batches: Iterable[pa.RecordBatch], table: DeltaTable) -> Iterator[pa.RecordBatch]:
+    """Yield batches in which empty texts and bytes of partition columns are null.
+
+    In Delta's log the empty value is null. The library shows it as one or the other, depending on
+    which of its readers is asked; and a retraction has to have what the addition had.
+    """
+    parted = table.metadata().partition_columns
+    for batch in batches:
+        yield batch if not parted else _without_empty(batch, parted)
+
+
+def _without_empty(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+    for name in names:
+        place = batch.schema.get_field_index(name)
+        field = batch.schema.field(place)
+        if "string" in str(field.type) or "binary" in str(field.type):
+            shown = batch.column(place).cast(pa.binary())
+            values = pc.if_else(pc.equal(shown, b""), pa.scalar(None, pa.binary()), shown)
+            batch = batch.set_column(place, field.with_nullable(True), values.cast(field.type))
+    return batch
 
 
 def _moment(table: DeltaTable) -> int:

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyarrow.dataset import FileSystemDataset, Fragment, ParquetFileFormat
+from pyarrow.dataset import FileSystemDataset, Fragment, ParquetFileFormat, ParquetReadOptions
 
 from strata.errors import InvalidRequest
 
 MARKED: Final = "deletionVectors"  # the feature of tables whose rows are deleted by marks
 READ_AHEAD: Final = 2
+# Spark writes INT96 times; in nanoseconds those far from now, as 9999-12-31, would overflow.
+OPTIONS: Final = ParquetReadOptions(coerce_int96_timestamp_unit="us")
 Marks = npt.NDArray[np.bool_]
 
 
@@ -65,9 +67,10 @@ def data_files(address: str, table: DeltaTable) -> dict[str, DeltaFile]:
     # The library refuses to show files of tables with marks, as it would ignore them.
     plain = _Unmarked(address, version=table.version())
     columns = pa.schema(table.schema().to_arrow())
+    files = plain.to_pyarrow_dataset(schema=columns, parquet_read_options=OPTIONS)
     found = {
         fragment.path: DeltaFile(fragment, marks.pop(fragment.path, np.zeros(0, bool)))
-        for fragment in plain.to_pyarrow_dataset(schema=columns).get_fragments()
+        for fragment in files.get_fragments()
     }
     if marks:
         raise InvalidRequest(

@@ -16,9 +16,10 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
+from strata.adopt.inner import field_paths
 from strata.adopt.peer import (
     REPLACE,
     Flow,
@@ -29,6 +30,7 @@ from strata.adopt.peer import (
 )
 from strata.errors import InvalidRequest
 
+FIELD_ID: Final = b"PARQUET:field_id"
 EMPTY: Final = 0  # stands for the snapshot of a table that has none
 # Errors of PyIceberg that no retry mends; the last one says what the library cannot read.
 KNOWN: Final = (NoSuchTableError, NoSuchNamespaceError, NotImplementedError)
@@ -132,13 +134,17 @@ class IcebergPeer:
                 schema=schema_id,
                 cure=f"newer metadata of the table; if it has expired: {REPLACE}",
             )
+        fields = field_paths(schema_to_pyarrow(schema))
+        ids = {path: int(field.metadata[FIELD_ID]) for path, field in fields.items()}
+        known = index_by_id(schema).items()
+        defaults = {n for n, field in known if field.initial_default is not None}
         return PeerVersion(
             f"{number}-{schema.schema_id}",
             str(number) if number else "none",
             found.timestamp_ms if found else metadata.last_updated_ms,
             schema_to_pyarrow(schema, include_field_ids=False),
-            {field.name: field.field_id for field in schema.fields},
-            frozenset(field.name for field in schema.fields if field.initial_default is not None),
+            ids,
+            frozenset(path for path, number in ids.items() if number in defaults),
             _Loaded(table, number, schema),
         )
 

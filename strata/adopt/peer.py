@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from strata.adopt.inner import Path
 from strata.errors import InvalidRequest, StrataError, Unavailable
 
 REPLACE: Final = "--replace: retract what the shard holds, and take the whole table in"
@@ -23,9 +24,10 @@ class PeerVersion:
     shown: str  # as people know it
     at_ms: int  # when it was committed; 0: unknown
     columns: pa.Schema
-    ids: Mapping[str, int] = field(default_factory=dict)  # of columns, where the format has them
-    # Columns that older rows do not read as null
-    defaults: frozenset[str] = frozenset()
+    # Of columns and what is inside them, where the format has them
+    ids: Mapping[Path, int] = field(default_factory=dict)
+    # Columns, and what is inside them, that older rows do not read as null
+    defaults: frozenset[Path] = frozenset()
     handle: Any = field(default=None, compare=False)  # of the format's library
 
 
@@ -140,6 +142,6 @@ def without_secrets(address: str) -> str:
 
 
 def first_words(error: Exception) -> str:
-    """Return what an error says, on one line and without secrets."""
-    words = " ".join(str(error).split())
+    """Return what an error says, on one line, without colours and secrets."""
+    words = " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())
     return re.sub(r"\?\S*", "?…", re.sub(r"//[^/@\s]*@", "//", words))[:300]

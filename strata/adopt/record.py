@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from strata.machine.ledger import commits_after
-from strata.model.spec import SourceSpec
+from strata.model.spec import ADOPTED, SourceSpec
 from strata.model.time import MIN_TIME
 from strata.state.state import Commit, State
 from strata.store.interface import Blob
@@ -51,7 +51,7 @@ class AdoptionRecord:
             self.rejected,
             self.basis,
         )
-        return "adopt." + ".".join(map(str, facts))
+        return ADOPTED + ".".join(map(str, facts))
 
 
 def table_mark(identity: str) -> str:

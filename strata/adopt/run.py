@@ -168,17 +168,20 @@ def _planned(
     version = peer.version(wanted)  # after the state: so it is no older than what the shard holds
     fit = Fit.of(state.name, state.relation)
     work = partial(_Work, state, peer, fit, held, version, rejected=standing.rejected)
+    nothing = VersionDifference("nothing", ())
+    same = held is not None and held.version.split("-")[0] == version.name.split("-")[0]
     if held is not None and not all_anew:
-        same = held.version.split("-")[0] == version.name.split("-")[0]
-        if same or peer.overtaken(held.version, version):
-            return work(difference=VersionDifference("nothing", ()))
+        named = same and wanted is not None
+        if named or peer.overtaken(held.version, version):
+            return work(difference=nothing)
     fit.check(peer, version)
     if held is None or all_anew:
         flow = Flow(version, False, 1, partial(peer.whole, version))
         how = "replace" if all_anew else "whole"
         return work(difference=VersionDifference(how, (flow,)), retracts=all_anew)
-    old = peer.recall(held.version)
-    found = work(difference=peer.changes(old, version), old=old)
+    # The same rows may be read by other columns than those of then.
+    old = version if held.version == version.name else peer.recall(held.version)
+    found = work(difference=nothing if same else peer.changes(old, version), old=old)
     assert found.before is not None
     fit.check_same(found.before, old, version)
     if standing.rejected != NONE_REJECTED:
@@ -231,7 +234,8 @@ def _carry_out(stores: Stores, settings: Settings, work: _Work, writer: str) -> 
         NONE_REJECTED if work.old is None else work.rejected,
         state.upper,
     )
-    rows = Rows(lower, lower + 1, record.token, "diff", diff_column=work.fit.diff)
+    # `Fit` has looked at what columns were, and what is retracted as a whole is what is stored.
+    rows = Rows(lower, lower + 1, record.token, "diff", diff_column=work.fit.diff, read_alike=True)
     opened = open_batch(stores, settings, state.name, rows)
     if opened.state.upper != state.upper or opened.state.relation != state.relation:
         raise Conflict("the shard went on meanwhile", shard=state.name, cure="run again")

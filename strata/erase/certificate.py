@@ -119,7 +119,7 @@ def known_certificate(stores: Stores, shard: str, erasure: str) -> dict[str, Any
         whole = found["digest"] == _digest({k: v for k, v in found.items() if k != "digest"})
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise Corrupt("a certificate is damaged", shard=shard, id=erasure) from error
-    if not whole:
+    if not whole or (found.get("id"), found.get("shard")) != (erasure, shard):
         raise Corrupt("a certificate is not what was issued", shard=shard, id=erasure)
     return found
 

@@ -33,7 +33,7 @@ from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import paths_used
 from strata.model.runner import Runner, is_here, serial, width
 from strata.model.settings import Settings
-from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name
+from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name, given_token
 from strata.state.source import check_source
 from strata.state.spine import check_debt
 from strata.stats.worth import NO_WORTH, worth_of
@@ -76,7 +76,7 @@ def ingest(  # noqa: PLR0913  the choices of one request
         files = tuple(files_at(settings.store.landing, paths, follow_links=links))
         if not files and not empty:
             raise no_file(name, paths=list(paths))
-    step = Step(lower, upper, token, files, again=again, empty=empty)
+    step = Step(lower, upper, given_token(token), files, again=again, empty=empty)
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
     if lower is not None and upper is not None:

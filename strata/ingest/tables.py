@@ -50,6 +50,7 @@ class Rows:
     time_column: str | None = None  # None: all rows get lower
     diff_column: str | None = None
     deleted_column: str | None = None
+    read_alike: bool = False  # what is retracted is read as it was read when it was added
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Ope
     catch_up(stores, state)
     state = replace(state, spec=_spec(state.spec, rows))
     check_spec(state.spec, state.relation)
-    check_widened(state)
+    if not rows.read_alike:
+        check_widened(state)
     token = check_name(rows.token or interval_token(name, rows.lower, rows.upper))
     step = Step(rows.lower, rows.upper, token, ())
     task = whole_task(replace(settings, store=stores.settings), state, step)

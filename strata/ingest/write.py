@@ -16,6 +16,7 @@ from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import SENT_BYTES, IngestReport
 from strata.model.runner import threads
 from strata.model.settings import Settings
+from strata.model.spec import given_token
 from strata.store.open import open_stores
 
 TASKS: Final = 2  # threads that settle an upsert
@@ -54,7 +55,8 @@ def write(  # noqa: PLR0913 - the questions of a write; all but the interval hav
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     batches = _batches(rows)
     stores = open_stores(settings.store)
-    wanted = Rows(lower, upper, token, envelope, time_column, diff_column, deleted_column)
+    named = given_token(token)
+    wanted = Rows(lower, upper, named, envelope, time_column, diff_column, deleted_column)
     opened = open_batch(stores, settings, shard, wanted)
     opened = replace(opened, task=replace(opened.task, hand_over=SENT_BYTES))
     if opened.report is not None:

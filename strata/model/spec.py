@@ -30,6 +30,7 @@ ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows set or delete a key
 ANY: Final = "*"  # of the forms of dates: every column that is not named
 FORMS_OF: Final = {Kind.DATE: "dates", Kind.TIMESTAMP: "timestamps", Kind.TIMESTAMPTZ: "timestamps"}
+ADOPTED: Final = "adopt."  # of tokens; they say which version of a table a shard holds
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
 FEW_COLUMNS: Final = 32  # a row group has room for these at any size
 COLUMN_BYTES: Final = 4096  # of a row group for each further column
@@ -206,6 +207,18 @@ def check_name(name: str) -> str:
             "not a usable name", name=name, cure="letters, digits, _ . -, at most 128"
         )
     return name
+
+
+def given_token(token: str | None) -> str | None:
+    """Return the token that somebody gives a write; None stays None.
+
+    Raises: InvalidRequest for one that says what a shard holds, as those of adoptions do.
+    """
+    if token is not None and token.startswith(ADOPTED):
+        raise InvalidRequest(
+            "a token like this is for adoptions alone", token=token, cure="another token, or none"
+        )
+    return token
 
 
 def parse_spec(raw: Mapping[str, Any], file: str = "") -> ShardSpec:

@@ -19,6 +19,7 @@ from strata.errors import StrataError
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, IngestTask, TaskResult
 from strata.model.settings import Settings
+from strata.model.spec import given_token
 from strata.spark.runner import spark_runner
 from strata.store.open import open_stores
 
@@ -53,7 +54,8 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
-    wanted = Rows(lower, upper, token, envelope, time_column, diff_column, deleted_column)
+    named = given_token(token)
+    wanted = Rows(lower, upper, named, envelope, time_column, diff_column, deleted_column)
     opened = open_batch(stores, settings, shard, wanted)
     if opened.report is not None:
         return opened.report

@@ -178,6 +178,8 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
         values = values.dictionary_decode()
     if pa.types.is_null(values.type):
         return Cast(pa.nulls(len(values), goal), NONE_BAD)
+    if pa.types.is_fixed_size_binary(values.type) and target.kind is Kind.BYTES:
+        values = values.cast(pa.binary())
     if _is_text(values.type) and target.kind is not Kind.BYTES:
         return from_text(_plain_text(values), target)
     if target.kind is Kind.JSONB:

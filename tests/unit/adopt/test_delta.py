@@ -5,12 +5,13 @@ import warnings
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from strata.adopt.delta import DeltaPeer
 from strata.errors import InvalidRequest
-from tests.support.adopted import DeltaWorld, Mirror
+from tests.support.adopted import DeltaWorld, Mirror, rows_of
 from tests.support.marked import hide_rows
 
 
@@ -233,3 +234,25 @@ def test_a_column_that_the_feed_uses_makes_it_useless(tmp_path: Path) -> None:
         write_deltalake(at, rows, mode="append")
         assert mirror.adopt(DeltaPeer.open(at)).how == "files"
     assert sum(mirror.read().values()) == 2
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_of_spark_that_nanoseconds_cannot_hold_are_followed(
+    zone: str | None, tmp_path: Path
+) -> None:
+    at = tmp_path / "spark"
+    at.mkdir()
+    times = pa.array(["9999-12-31 23:59:59.999999", "2020-01-01 00:00:00.000001"])
+    made = {
+        "id": pa.array([1, 2]),
+        "at": times.cast(pa.timestamp("us")).cast(pa.timestamp("us", zone)),
+    }
+    pq.write_table(pa.table(made), at / "a.parquet", use_deprecated_int96_timestamps=True)
+    convert_to_deltalake(str(at))
+    mirror, peer = Mirror(), DeltaPeer.open(str(at))
+    mirror.create(["id int64", "at timestamp" if zone is None else "at timestamptz"])
+    mirror.adopt(peer)
+    DeltaTable(str(at)).delete("id = 2")
+
+    assert mirror.adopt(peer).how == "files"
+    assert mirror.read() == rows_of(pa.table(DeltaTable(str(at)).scan().read_all()))

@@ -8,6 +8,7 @@ import pytest
 
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
+from strata.ingest.engine import ingest
 from strata.ingest.write import write
 from strata.machine.machine import Machine
 from strata.maintain.revert import revert_interval
@@ -188,6 +189,23 @@ def test_a_reverted_adoption_does_not_count_as_held(world: DeltaWorld, mirror: M
         mirror.adopt(world.peer())
     mirror.adopt(world.peer(), all_anew=True)
     assert mirror.read() == world.rows()
+
+
+def test_nobody_else_gives_a_write_the_token_of_an_adoption(
+    world: DeltaWorld, mirror: Mirror
+) -> None:
+    """The shard would be taken for another version of the table, and its next changes be wrong."""
+    mirror.adopt(world.peer())
+    state, config = Machine(mirror.stores).load(NAME), Settings(mirror.stores.settings)
+    token = state.commits[-1].token.replace(".0.0.", ".7.0.")
+    assert token.startswith("adopt.delta.")
+    lower, upper = state.upper, state.upper + 1
+
+    with pytest.raises(InvalidRequest, match="for adoptions alone"):
+        write(made([(9, "z")], ()), NAME, lower=lower, upper=upper, token=token, config=config)
+    with pytest.raises(InvalidRequest, match="for adoptions alone"):
+        ingest(mirror.stores, config, NAME, paths=[], lower=lower, upper=upper, token=token)
+    assert mirror.adopt(world.peer()).already_adopted
 
 
 def test_another_table_is_refused(tmp_path: Path, world: DeltaWorld, mirror: Mirror) -> None:

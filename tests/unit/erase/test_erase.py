@@ -42,6 +42,10 @@ def text_of(day: int, *extra: str) -> str:
     return "\n".join(["id,name,n", *lines, *extra]) + "\n"
 
 
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path, columns=COLUMNS, part_bytes=2048, row_group_bytes=1024)
@@ -267,6 +271,26 @@ def test_a_certificate_names_no_value_and_shows_when_it_was_changed(world: World
     world.stores.blob.live[key] = (data.replace(b'"rows": 9', b'"rows": 8'), at_ms)
     with pytest.raises(Corrupt):
         known_certificate(world.stores, "s", found["id"])
+
+
+def test_a_certificate_of_another_erasure_ends_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = erased(world.stores, "s", "name", BOB)
+    work = eraser(world.stores, "s", "name", "person1@example.org")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(work), "_carried_out", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            work.erase(at_ms=1, **WHO)
+    begun = Machine(world.stores).load("s").erasing
+    assert begun is not None
+    blobs = world.stores.blob.live
+    blobs[f"shards/s/erasures/{begun.id}.json"] = blobs[f"shards/s/erasures/{first['id']}.json"]
+
+    with pytest.raises(Corrupt, match="not what was issued"):
+        work.erase(at_ms=1, **WHO)
+    del blobs[f"shards/s/erasures/{begun.id}.json"]
+    assert work.erase(at_ms=1, **WHO)["rows"] > 0
 
 
 def test_a_row_that_is_still_found_issues_no_certificate(

@@ -1,8 +1,9 @@
 """Reads Parquet files: columns by name, cast without loss; rows have numbers instead of lines."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import grouped
 from strata.ingest.readers.formats.interface import Format
 from strata.ingest.readers.guess import Guess
+from strata.ingest.readers.int96 import COARSE, int96_columns, with_far_times
 from strata.ingest.readers.source import RawFile, check_columns
 from strata.ingest.readers.spread import spread
 from strata.ingest.readers.table import (
@@ -37,19 +39,29 @@ def read_parquet(
     ones.
     Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
-    with parquet_file(source) as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(parquet_file(source))
+        far = int96_columns(file.schema)
+        coarse = stack.enter_context(parquet_file(source, **COARSE)) if far else None
         check_columns(source.name, file.schema_arrow.names, names, optional=optional)
         metadata, before = file.metadata, source.before
         groups = list(groups_of(source, metadata.num_row_groups))
         takes = spread(source.name, metadata, groups, partial(_texts_of, source), WHOLE_BYTES)
         if source.is_whole and takes.total <= WHOLE_BYTES:
-            yield raw_table(source, file.read(), names, optional)
+            table = file.read()
+            if coarse is not None:
+                table = with_far_times(source.name, table, coarse.read(far), far)
+            yield raw_table(source, table, names, optional)
             return
         rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
         # PART_BYTES on average; at most WHOLE_BYTES, even if some rows are far larger than others.
         some = min(rows * PART_BYTES // max(takes.total, 1), WHOLE_BYTES // max(takes.largest, 1))
-        for batch in file.iter_batches(batch_size=max(1, some), row_groups=groups):
+        how = {"batch_size": max(1, some), "row_groups": groups}
+        beside = repeat(None) if coarse is None else coarse.iter_batches(columns=far, **how)
+        for batch, other in zip(file.iter_batches(**how), beside, strict=False):
             table = pa.Table.from_batches([batch])
+            if other is not None:
+                table = with_far_times(source.name, table, pa.Table.from_batches([other]), far)
             yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
 

@@ -197,6 +197,8 @@ def test_arrow_columns_are_cast_without_loss() -> None:
     assert from_arrow(nanoseconds, parse_type("timestamp")).bad.tolist() == [1]
     texts = pa.array(["5", "x"]).dictionary_encode()
     assert from_arrow(texts, parse_type("int32")).values.to_pylist() == [5, None]
+    fixed = from_arrow(pa.array([b"\xff\x00", None], pa.binary(2)), parse_type("bytes"))
+    assert (fixed.values.to_pylist(), fixed.bad.tolist()) == ([b"\xff\x00", None], [])
 
 
 def test_a_column_of_another_family_is_bad_throughout() -> None:

@@ -43,6 +43,59 @@ def test_times_of_all_years_are_read(
     assert [v for raw in raws for v in raw.columns["b"].to_pylist()] == [EPOCH] * 6
 
 
+INSIDE = {
+    "list": (pa.list_(pa.timestamp("us")), lambda t: [t, EPOCH]),
+    "large_list": (pa.large_list(pa.timestamp("us")), lambda t: [t, EPOCH]),
+    "fixed": (pa.list_(pa.timestamp("us"), 2), lambda t: [t, EPOCH]),
+    "struct": (
+        pa.struct([("s", pa.string()), ("at", pa.timestamp("us"))]),
+        lambda t: {"s": "é", "at": t},
+    ),
+    "map": (pa.map_(pa.string(), pa.timestamp("us")), lambda t: [("k", t), ("l", EPOCH)]),
+    "deep": (
+        pa.list_(pa.struct([("at", pa.list_(pa.timestamp("us"))), ("n", pa.int32())])),
+        lambda t: [{"at": [t], "n": 1}, None, {"at": None, "n": None}, {"at": [], "n": 2}],
+    ),
+}
+
+
+@pytest.mark.parametrize("whole_bytes", [module.WHOLE_BYTES, 1])
+@pytest.mark.parametrize("name", INSIDE)
+def test_times_inside_columns_are_read(
+    name: str, whole_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WHOLE_BYTES", whole_bytes)
+    kind, make = INSIDE[name]
+    times = [FIRST, None, LAST, EPOCH, at("1677-01-01"), at("2262-04-12T01:02:03")]
+    values = [None, *(make(t) for t in times), *([] if name in ("fixed", "struct") else [[]])]
+    column = pa.array(values, kind)
+
+    raws = list(read_parquet(put(tmp_path, column), ["n", "a"]))
+
+    assert [v for raw in raws for v in raw.columns["a"].to_pylist()] == column.to_pylist()
+
+
+def test_a_slice_of_nested_times_is_joined_like_the_whole() -> None:
+    kind, make = INSIDE["deep"]
+    values = pa.array([make(LAST), None, make(FIRST), [], make(EPOCH)], kind)
+    unit = {n: kind_of(kind, n) for n in ("ns", "ms")}
+    exact, coarse = (
+        pa.table({"a": values.cast(unit[n], safe=False).slice(1, 3)}) for n in ("ns", "ms")
+    )
+    wrapped = with_far_times("x", pa.table({"a": exact["a"]}), coarse, ["a"])
+
+    assert wrapped["a"].to_pylist() == values.slice(1, 3).to_pylist()
+
+
+def kind_of(kind: pa.DataType, unit: str) -> pa.DataType:
+    """Return a type with another unit of its times."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(unit)
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(kind_of(f.type, unit)) for f in kind])
+    return pa.list_(kind_of(kind.value_type, unit)) if pa.types.is_list(kind) else kind
+
+
 def test_finer_times_are_left_to_the_cast_unless_others_overflow(tmp_path: Path) -> None:
     fine = pa.array([1, 2_000, None], pa.timestamp("ns"))
     [raw] = read_parquet(put(tmp_path, fine), ["n", "a"])

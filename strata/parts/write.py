@@ -36,7 +36,7 @@ from strata.parts.batch import BatchWriter
 from strata.parts.members import with_members
 from strata.parts.part_facts import KEY_BYTES, Observed, PartFacts
 from strata.state.state import Batch
-from strata.stats import STATS_VERSION, trim_rows
+from strata.stats import STATS_VERSION, trim_together
 from strata.stats.members import Sought, wanted_places
 from strata.stats.pairs import SoughtPair, wanted_pairs
 from strata.stats.worth import NO_WORTH, StatsWorth
@@ -328,7 +328,7 @@ def _trimmed(parts: Sequence[WrittenPart], target: _Target) -> list[WrittenPart]
         return list(parts)  # of the row layout: none has statistics
     spec, began = target.stats_spec, time.thread_time()
     budget, weights = spec.budget_bytes, target.worth.weights
-    trimmed = trim_rows(rows, target.relation, budget, spec.keep, weights)
+    trimmed = trim_together(rows, target.relation, budget, spec.keep, weights)
     each = (time.thread_time() - began) / len(parts)
     return [
         replace(

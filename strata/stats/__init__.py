@@ -3,7 +3,7 @@
 from strata.stats.collect import collect
 from strata.stats.size import encoded_size, encoded_sizes
 from strata.stats.table import concat, row_stream, union
-from strata.stats.trim import TrimReport, trim, trim_rows, trim_table
+from strata.stats.trim import TrimReport, trim, trim_table, trim_together
 from strata.stats.wire import STATS_VERSION
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "encoded_sizes",
     "row_stream",
     "trim",
-    "trim_rows",
     "trim_table",
+    "trim_together",
     "union",
 ]

@@ -157,7 +157,7 @@ def trim_table(
     return pa.table(columns), reports
 
 
-def trim_rows(
+def trim_together(
     rows: Sequence[pa.RecordBatch],
     relation: Relation,
     budget_bytes: int,

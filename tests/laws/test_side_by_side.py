@@ -74,8 +74,8 @@ def test_only_some_short_columns_of_plain_types_are_read_as_one() -> None:
     texts = pa.array([b"1"] * 3, pa.binary())
     types = [("int64", ENOUGH), ("jsonb", ENOUGH), ("bool", side_by_side.FEW)]
     wanted = {f"{name}{n}": parse_type(name) for name, count in types for n in range(count)}
-    found = side_by_side.side_by_side(dict.fromkeys(wanted, texts), wanted, from_text)
+    found = side_by_side.read_alike(dict.fromkeys(wanted, texts), wanted, from_text)
     assert sorted(found) == [f"int64{n}" for n in range(ENOUGH)]
-    assert not side_by_side.side_by_side(
+    assert not side_by_side.read_alike(
         dict.fromkeys(wanted, pa.array([b"1"] * (side_by_side.SHORT + 1))), wanted, from_text
     )

@@ -14,7 +14,7 @@ from strata.model.types import ColumnType, Kind, parse_type
 from strata.stats import collect, concat, encoded_size, encoded_sizes, trim, union
 from strata.stats.protected import protected_names, sort_statistics
 from strata.stats.size import column_bits
-from strata.stats.trim import trim_rows, trim_table
+from strata.stats.trim import trim_table, trim_together
 from strata.stats.union import _enclosing, union_columns
 from strata.stats.wire import column_name, field_step, parent_name, parse_name, path_name
 from tests.support.facts import (
@@ -261,7 +261,7 @@ def test_trimming_some_rows_is_trimming_each(
     weights = {name: float(len(name) % 3) for name in stats[0].schema.names}
     rows = data.draw(st.lists(st.sampled_from(stats), max_size=5))  # some have the same columns
 
-    found = trim_rows(rows, relation, budget, keep, weights)
+    found = trim_together(rows, relation, budget, keep, weights)
 
     expected = [trim(row, relation, budget, keep, weights) for row in rows]
     assert [report for _, report in found] == [report for _, report in expected]

@@ -38,7 +38,7 @@ KINDS: Final = frozenset(
 Convert = Callable[[pa.Array, ColumnType], Cast]
 
 
-def side_by_side(
+def read_alike(
     columns: Mapping[str, Any], types: Mapping[str, ColumnType], convert: Convert
 ) -> dict[str, Cast]:
     """Return, by name, those of the columns that are converted as one; the rest are left out."""

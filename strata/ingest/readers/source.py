@@ -20,7 +20,7 @@ from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
-from strata.ingest.readers.side_by_side import side_by_side
+from strata.ingest.readers.side_by_side import read_alike
 from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
@@ -102,7 +102,7 @@ def typed_rows(
     columns: dict[str, pa.Array] = {}
     bad: dict[int, tuple[str, str]] = {}
     plain = {column.name: column.type for column in wanted if column.form is None}
-    read = side_by_side(raw.columns, plain, partial(guarded, raw.convert))
+    read = read_alike(raw.columns, plain, partial(guarded, raw.convert))
     for column in wanted:
         cast = _converted(raw, column, read.get(column.name))
         columns[column.name] = cast.values

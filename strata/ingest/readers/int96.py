@@ -43,7 +43,7 @@ def with_far_times(file: str, exact: pa.Table, coarse: pa.Table, names: Sequence
         raise Unavailable("a file changed while it was read", certain=True, file=file)
     for name in names:
         place = exact.schema.get_field_index(name)
-        both = (table.column(name).combine_chunks() for table in (exact, coarse))
+        one, other = (table.column(name).combine_chunks() for table in (exact, coarse))
         refusal = partial(
             InvalidRequest,
             "a column of INT96 has times of nanoseconds, and others that are too far from now for"
@@ -52,7 +52,7 @@ def with_far_times(file: str, exact: pa.Table, coarse: pa.Table, names: Sequence
             column=name,
             cure="write the column as TIMESTAMP_MICROS",
         )
-        exact = exact.set_column(place, name, _joined(*both, refusal))
+        exact = exact.set_column(place, name, _joined(one, other, refusal))
     return exact
 
 
@@ -65,13 +65,12 @@ def _joined(exact: pa.Array, coarse: pa.Array, refusal: partial[InvalidRequest])
         return _moments(exact, coarse, refusal)
     if pa.types.is_struct(kind):
         pairs = [(exact.field(n), coarse.field(n)) for n in range(kind.num_fields)]
-        fields = [_joined(*pair, refusal) for pair in pairs]
+        fields = [_joined(mine, theirs, refusal) for mine, theirs in pairs]
         named = [f.with_type(values.type) for f, values in zip(kind, fields, strict=True)]
         return pa.StructArray.from_arrays(fields, fields=named, mask=exact.is_null())
     if pa.types.is_map(kind):
-        inner = [
-            _joined(*pair, refusal) for pair in zip(*map(_entries, (exact, coarse)), strict=True)
-        ]
+        both = [*zip(_entries(exact), _entries(coarse), strict=True)]
+        inner = [_joined(mine, theirs, refusal) for mine, theirs in both]
         return pa.MapArray.from_arrays(_offsets(exact), *inner, mask=exact.is_null())
     one, other = (array.cast(pa.list_(array.type.value_field)) for array in (exact, coarse))
     values = _joined(_held(one, one.values), _held(other, other.values), refusal)

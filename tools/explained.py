@@ -16,7 +16,6 @@ _MEMBERS: Final = (
 # Of these each run sees that the mutant says all that the rule says.
 WIDER: Final = frozenset(
     {
-        ("multiply", "direction reversed"),
         ("get_timestamp", _ENDS),
         ("create_array", _ENDS),
         ("transform", _ENDS),
@@ -27,10 +26,6 @@ EXPLAINED: Final[Mapping[tuple[str, str], str]] = {
     **{(name, title): _EXTREME for name in _ANY for title in (_LOW, _HIGH)},
     ("create_array", _ENDS): _MEMBERS,
     ("transform", _ENDS): _MEMBERS,
-    ("multiply", "direction reversed"): (
-        "the rule takes the least and the greatest of four products in any order; what "
-        "is left is a NaN feared in vain"
-    ),
     ("get_timestamp", _ENDS): (
         "the rule is monotone; a low end is read downward and a high end upward, the mutant reads "
         "both ends both ways, so its range is only wider"

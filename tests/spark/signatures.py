@@ -246,6 +246,9 @@ def _maths() -> Iterator[tuple[str, str]]:
     yield "nanvl", "nanvl(d, 0D)"
     yield "nanvl", "nanvl(f, f2)"
     yield "nanvl", "nanvl(d, 1D / i)"
+    yield "nanvl", "nanvl(d, 1D / (i - i))"
+    yield "multiply", "d * double('Infinity')"
+    yield "multiply", "double('-Infinity') * (d - 0.5D)"
     for a in NUMBERS:
         for scale in (0, 1, -2):
             yield "bround", f"bround({a}, {scale})"

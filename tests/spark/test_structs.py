@@ -22,6 +22,7 @@ RELATION = Relation(
     0, tuple(Declared(n, c, parse_type(t)) for n, (c, t) in enumerate(TYPES.items(), 1)), (1,), ()
 )
 ONE = "and(equal_null_safe(id, 1), equal_null_safe(s, 'a'))"
+LESS = "coalesce(less_than(id, 1), and(is_null(id), is_not_null(1)))"
 TWO = "and(equal_null_safe(id, 2), equal_null_safe(s, None))"
 
 
@@ -34,7 +35,19 @@ TWO = "and(equal_null_safe(id, 2), equal_null_safe(s, None))"
         ("(id, s) not in ((1L, 'a'))", f"not({ONE})"),
         # Spark makes the whole struct first, so an error of a later field is not hidden.
         ("(id, 1 div i) = (1L, 2L)", "?"),
-        ("(id, s) < (1L, 'a')", "less_than(try_eval(?), try_eval(?))"),
+        (
+            "(id, s) < (1L, 'a')",
+            f"or({LESS}, and(equal_null_safe(id, 1), "
+            "coalesce(less_than(s, 'a'), and(is_null(s), is_not_null('a')))))",
+        ),
+        (
+            "struct(i) >= struct(3)",
+            "or(coalesce(greater_than(i, 3), and(is_null(3), is_not_null(i))), "
+            "equal_null_safe(i, 3))",
+        ),
+        ("named_struct('p', i) = named_struct('p', 3)", "equal_null_safe(i, 3)"),
+        ("named_struct('p', i) = named_struct('p', 3L)", "?"),
+        ("(id, 1 div i) < (1L, 2L)", "?"),
         ("split(s, '-')[0] = 'a'", "equal_to(substring_index(s, '-', 1), 'a')"),
         (r"split(s, '\\.')[0] = 'a'", "equal_to(substring_index(s, '.', 1), 'a')"),
         ("split(s, 'ab', 3)[0] = 'a'", "equal_to(substring_index(s, 'ab', 1), 'a')"),

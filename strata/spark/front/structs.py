@@ -1,7 +1,8 @@
 """Comparisons of structs that are written out, as in `(a, b) IN ((1, 2), (3, 4))`, field by field.
 
-Spark compares structs as it orders them: null equals null, and a struct of nulls is not null. So
-equality is `<=>` of all fields. Spark makes both structs before it compares them, so an error of a
+Spark compares structs as it orders them: null equals null and comes first, and a struct of nulls is
+not null. So equality is `<=>` of all fields, and the first field that differs decides which is
+less. Spark makes both structs before it compares them, so an error of a
 later field is not hidden; a struct with a field that may fail stays opaque.
 """
 
@@ -17,6 +18,14 @@ from strata.spark.front.tree import Node
 from strata.spark.front.vocabulary import BOOLEAN
 
 _STRUCT: Final = "CreateNamedStruct"
+_ORDERS: Final[Mapping[str, tuple[str, bool]]] = MappingProxyType(
+    {
+        "LessThan": ("less_than", False),
+        "LessThanOrEqual": ("less_than", True),
+        "GreaterThan": ("greater_than", False),
+        "GreaterThanOrEqual": ("greater_than", True),
+    }
+)  # and whether equal ones pass
 
 
 def _equality(translator: Translator, node: Node) -> Expr:
@@ -24,6 +33,28 @@ def _equality(translator: Translator, node: Node) -> Expr:
     sides = [_fields(translator, child) for child in node.children]
     found = _same(*sides) if len(sides) == 2 else None
     return found or translator.call(node, BOOLEAN[node.name], "boolean")
+
+
+def _order(translator: Translator, node: Node) -> Expr:
+    """Return which of two sides comes first, as a page of results asks for the one behind it."""
+    one, other = (_fields(translator, child) for child in node.children)
+    if not _are_alike(one, other):
+        return translator.call(node, BOOLEAN[node.name], "boolean")
+    function, equal = _ORDERS[node.name]
+    cases: list[Expr] = []
+    before: tuple[Expr, ...] = ()
+    for pair in zip(one or (), other or (), strict=True):
+        cases.append(join_conditions("and", (*before, _decides(function, pair))))
+        before = (*before, Call("equal_null_safe", pair, "boolean"))
+    return join_conditions("or", (*cases, join_conditions("and", before)) if equal else (*cases,))
+
+
+def _decides(function: str, pair: tuple[Expr, Expr]) -> Expr:
+    """Return whether a field decides the order; null comes before every value."""
+    first, last = pair if function == "less_than" else pair[::-1]
+    nulls = (Call("is_null", (first,), "boolean"), Call("is_not_null", (last,), "boolean"))
+    decided = Call(function, pair, "boolean")
+    return Call("coalesce", (decided, Call("and", nulls, "boolean")), "boolean")
 
 
 def _in(translator: Translator, node: Node) -> Expr:
@@ -47,14 +78,26 @@ def _struct(translator: Translator, node: Node) -> Expr:
 
 def _same(one: tuple[Expr, ...] | None, other: tuple[Expr, ...] | None) -> Expr | None:
     """Return the equality of the fields of two structs; None if it cannot be written so."""
-    if one is None or other is None or [e.type for e in one] != [e.type for e in other]:
+    if one is None or other is None or not _are_alike(one, other):
         return None
     pairs = zip(one, other, strict=True)
     return join_conditions("and", tuple(Call("equal_null_safe", pair, "boolean") for pair in pairs))
 
 
+def _are_alike(one: tuple[Expr, ...] | None, other: tuple[Expr, ...] | None) -> bool:
+    """Return whether two structs are known by fields of the same types."""
+    if one is None or other is None:
+        return False
+    return [field.type for field in one] == [field.type for field in other]
+
+
 def _fields(translator: Translator, node: Node) -> tuple[Expr, ...] | None:
-    """Return the fields of a struct that is written out; None for anything else."""
+    """Return the fields of a struct that is written out; None for anything else.
+
+    Between fields of the same names Spark puts a cast, which only lets them be null.
+    """
+    if node.name == "Cast" and node.children[0].type == node.type:
+        node = node.children[0]
     if node.name != _STRUCT or len(node.children) < 2:
         return None
     found = tuple(translator.expr(child) for child in node.children[1::2])
@@ -68,5 +111,11 @@ def _is_plain(expr: Expr) -> bool:
 
 
 STRUCTS: Final[Mapping[str, Rule]] = MappingProxyType(
-    {"EqualTo": _equality, "EqualNullSafe": _equality, "In": _in, _STRUCT: _struct}
+    {
+        **dict.fromkeys(_ORDERS, _order),
+        "EqualTo": _equality,
+        "EqualNullSafe": _equality,
+        "In": _in,
+        _STRUCT: _struct,
+    }
 )

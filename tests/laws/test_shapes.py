@@ -9,7 +9,7 @@ from strata.format.columns import updates_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect
-from strata.stats.shapes import Shapes, encloses, known_patterns, texts_shape
+from strata.stats.shapes import Shapes, TextShape, encloses, known_patterns, texts_shape
 from strata.stats.wire import shape_name
 from tests.twins.shapes import shape_of_each
 
@@ -80,3 +80,13 @@ def test_each_pattern_is_found(pattern: str) -> None:
     found = texts_shape(pa.array([text]))
     assert found is not None
     assert pattern in found.patterns
+
+
+def test_texts_of_more_than_32_bytes_have_no_shape() -> None:
+    fits, longer = "1." + "5" * 30, "1." + "5" * 31
+
+    found = texts_shape(pa.array([fits], pa.string()))
+
+    assert found is not None
+    assert found.number is not None
+    assert texts_shape(pa.array([longer], pa.string())) == TextShape()

@@ -25,6 +25,13 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.size", "_integer_bits", "numbers < 0", "numbers <= 0"): (
         "zero costs nothing at any magnitude"
     ),
+    (
+        "strata.stats.worth", "worth_of", "stats is None or not stats.num_rows", "stats is None",
+    ): "the weights of statistics without a part are all 0",
+    (
+        "strata.ingest.quarantine", "_append",
+        "if machine.committed(name, token) is not None: break", "pass",
+    ): f"{_SPEED}: rows are written again, and the commit of a token that is known adds nothing",
     ("strata.compact.keep", "Chunks.__init__", "1", "2"): (
         "it matters to one task alone, and what a last task has written is never kept"
     ),

@@ -9,7 +9,8 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.stats import collect, encoded_size, trim, trim_table
 from strata.stats.flat import struct_row
-from strata.stats.wire import parse_name, path_name
+from strata.stats.trim import _drop_shapes
+from strata.stats.wire import parse_name, path_name, shape_name
 from tests.support.facts import known
 
 COLUMNS = {
@@ -201,3 +202,14 @@ def test_a_lost_statistic_stays_lost_when_a_path_below_it_goes() -> None:
 
     assert set(report.dropped) == set(names) - {"rows", "s.4$"}
     assert trimmed["s.4$"].to_pylist() == [None]
+
+
+def test_shapes_go_with_the_path_that_they_are_of() -> None:
+    """The shape of a plain column stays, and ends no search for others."""
+    shape = pa.array([{"digits": 1}])
+    plain, path = shape_name("s.2"), shape_name(path_name(4, ("a",)))
+    columns = {plain: shape, path: shape}
+
+    _drop_shapes(columns)
+
+    assert list(columns) == [plain]

@@ -32,6 +32,12 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.ingest.quarantine", "_append",
         "if machine.committed(name, token) is not None: break", "pass",
     ): f"{_SPEED}: rows are written again, and the commit of a token that is known adds nothing",
+    (
+        "strata.ingest.values.zones", "same_zone",
+        "if values.type.tz is None: return values.cast(pa.int64()).cast(pa.timestamp("
+        "values.type.u…",
+        "pass",
+    ): "a time without a zone goes through UTC and back, and the cast behind it gives it UTC",
     ("strata.compact.keep", "Chunks.__init__", "1", "2"): (
         "it matters to one task alone, and what a last task has written is never kept"
     ),

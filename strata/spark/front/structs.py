@@ -2,8 +2,8 @@
 
 Spark compares structs as it orders them: null equals null and comes first, and a struct of nulls is
 not null. So equality is `<=>` of all fields, and the first field that differs decides which is
-less. Spark makes both structs before it compares them, so an error of a
-later field is not hidden; a struct with a field that may fail stays opaque.
+less. Spark makes both structs before it compares them, so an error of a later field is not hidden;
+a struct with a field that may fail stays opaque.
 """
 
 from collections.abc import Mapping
@@ -96,8 +96,9 @@ def _fields(translator: Translator, node: Node) -> tuple[Expr, ...] | None:
 
     Between fields of the same names Spark puts a cast, which only lets them be null.
     """
-    if node.name == "Cast" and node.children[0].type == node.type:
-        node = node.children[0]
+    if node.name == "Cast" and node.children[0].name == _STRUCT:
+        (inner,) = node.children
+        node = inner if inner.type == node.type else node
     if node.name != _STRUCT or len(node.children) < 2:
         return None
     found = tuple(translator.expr(child) for child in node.children[1::2])

@@ -78,3 +78,20 @@ def test_the_clock_is_a_range() -> None:
 
     assert isinstance(spec.values, Numbers)
     assert (spec.values.low[0], spec.values.high[0]) == (100, 200)
+
+
+def test_a_fault_in_a_fold_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*args: object) -> Spec:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr("strata.expr.interpret.folded", faulty)
+    items, variable = Column(2, "items", "array<int>"), (("variable", "0"),)
+    so_far = Call("accumulated", (items,), "integer", variable)
+    fold = Call("aggregate", (items, ONE, so_far, so_far), "integer", variable)
+
+    spec = _interpreter().evaluate(fold, Unknown())
+
+    assert spec.fail.all()
+    assert spec.null.all()
+    with pytest.raises(ValueError, match="a fault"):
+        _interpreter(lenient=False).evaluate(fold, Unknown())

@@ -22,6 +22,7 @@ from strata.model.settings import without_password
 from strata.model.time import MIN_TIME, format_time, parse_time
 from strata.plain.parse import plain_filter
 from strata.read.changes import changes, planned_stretch
+from strata.read.bucket_sink import ParquetBucket
 from strata.read.folder_sink import ParquetFolder
 from strata.read.scan import scan_schema
 from strata.read.subscription import Sink, Wish, following
@@ -118,7 +119,10 @@ def deliver(
     consumer: ConsumerArgument,
     into: Annotated[
         str,
-        typer.Option("--into", help="Folder for Parquet files, or postgresql://… with --table."),
+        typer.Option(
+            "--into",
+            help="Folder or s3://bucket/prefix for Parquet files, or postgresql://… with --table.",
+        ),
     ],
     table: Annotated[
         str | None, typer.Option("--table", help="Table of that database; made if it is not there.")
@@ -182,11 +186,13 @@ def _sink(into: str, table: str | None) -> Sink:
         from strata.read.table_sink import PostgresTable
 
         return PostgresTable(into, table)
+    if into.startswith("s3://") and table is None:
+        return ParquetBucket(into)
     if table is not None or "://" in into:
         raise InvalidRequest(
             "not a place for changes",
             into=without_password(into),
-            cure="a folder of this machine, or postgresql://… with --table",
+            cure="a folder of this machine, s3://bucket/prefix, or postgresql://… with --table",
         )
     return ParquetFolder(Path(into))
 

@@ -22,11 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
-from strata.read.subscription import Bookmark, Delivery
+from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
 _BOOKMARK: Final = "bookmark"
-_KEY: Final = b"strata.bookmark"  # of the metadata
 _PART: Final = ".part"
 _LOCK: Final = ".lock"
 _LEFT: Final = re.compile(r"(changes\.-?\d+\.-?\d+\.parquet|bookmark)\.part")
@@ -100,7 +99,7 @@ class ParquetFolder:
     def _of_file(self, name: str) -> str:
         """Return the bookmark of a file. Raises: Corrupt."""
         try:
-            return str((pq.read_schema(self.folder / name).metadata or {})[_KEY], "utf-8")
+            return str((pq.read_schema(self.folder / name).metadata or {})[BOOKMARK_KEY], "utf-8")
         except (KeyError, pa.ArrowInvalid) as error:
             raise Corrupt(
                 "this file is not one of a delivery", file=str(self.folder / name)
@@ -109,7 +108,7 @@ class ParquetFolder:
     def _write(self, delivery: Delivery) -> int:
         name = f"changes.{delivery.lower}.{delivery.upper}.parquet"
         part, rows, writer = self.folder / f"{name}{_PART}", 0, None
-        schema = delivery.schema.with_metadata({_KEY: delivery.bookmark.encode()})
+        schema = delivery.schema.with_metadata({BOOKMARK_KEY: delivery.bookmark.encode()})
         with self._usable():
             for left in self.folder.iterdir():
                 if _LEFT.fullmatch(left.name):  # of a program that died

@@ -6,7 +6,7 @@
 
 A program that dies between a delivery and its `done` gets the same updates again, perhaps in one
 delivery with later ones. So each update comes at least once. A sink that stores the bookmark of a
-delivery with its rows has each exactly once (`folder_sink`, `table_sink`): it says where it is when
+delivery with its rows has each exactly once (`folder_sink`, `bucket_sink`, `table_sink`): it says where it is when
 it subscribes.
 """
 
@@ -34,6 +34,7 @@ from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move
 from strata.state.state import State
 from strata.store.open import Stores
 
+BOOKMARK_KEY: Final = b"strata.bookmark"  # of the metadata of a Parquet file of a delivery
 _a_second: Final = partial(time.sleep, 1.0)
 
 
@@ -112,6 +113,37 @@ class Delivery:
         with the rows, if that is possible.
         """
         self._subscription.move_to(self.upper)
+
+
+class _Rows:
+    """The rows of a delivery, which end when its session goes on.
+
+    Whoever reads the rest later gets an error: an empty rest would pass for a delivery without it.
+    """
+
+    def __init__(self, batches: Generator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._whole = self._closed = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._closed and not self._whole:
+            raise InvalidRequest(
+                "the rows of a delivery can no longer be read",
+                cure="read them before the session goes on to the next delivery",
+            )
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self._whole = True
+            raise
+
+    def close(self) -> None:
+        """Give back what keeps the parts stored."""
+        self._closed = True
+        self._batches.close()
 
 
 class Sink(Protocol):
@@ -207,7 +239,7 @@ class Subscription:
         if self._found.expires_ms - self._stores.clock() < self._keep_ms / 2:
             self.move_to(MIN_TIME)
 
-    def _delivery(self) -> tuple[Delivery, Generator[pa.RecordBatch]] | None:
+    def _delivery(self) -> tuple[Delivery, _Rows] | None:
         self._renew()
         lower = self._next
         state = self._machine.load(self._shard)
@@ -226,7 +258,7 @@ class Subscription:
             columns=wish.columns,
             settings=self._settings,
         )
-        rows = kept_while(self._stores, state, self._settings, "deliver", found)
+        rows = _Rows(kept_while(self._stores, state, self._settings, "deliver", found))
         schema = scan_schema(state.relation, wish.columns)
         mark = Bookmark(
             upper, self._shard, self._name, commit_ms_before(self._stores.blob, state, upper)

@@ -150,6 +150,17 @@ def test_a_delivery_that_lasts_has_a_hold_that_is_no_consumer(stores: Stores) ->
         delivery.done()
 
 
+def test_rows_that_were_not_read_in_time_are_refused(stores: Stores) -> None:
+    """They were empty, so a list of deliveries had none, and `done` counted them as done."""
+    session = Subscription(stores, "shard", "c", Wish(step_ms=5))
+    first, second, *_ = list(session.pending())
+    with pytest.raises(InvalidRequest, match="no longer be read"):
+        next(first.rows)
+    with pytest.raises(InvalidRequest, match="no longer be read"):
+        list(second.rows)
+    assert [len(list(one.rows)) for one in Subscription(stores, "shard", "c", Wish()).pending()]
+
+
 def own_holds(machine: Machine) -> list[str]:
     """Return the holds that are neither of a consumer's position nor shared."""
     names = (found.name for found in machine.load("shard").holds)

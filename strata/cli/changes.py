@@ -21,8 +21,8 @@ from strata.model.near import one_of
 from strata.model.settings import without_password
 from strata.model.time import MIN_TIME, format_time, parse_time
 from strata.plain.parse import plain_filter
-from strata.read.changes import changes, planned_stretch
 from strata.read.bucket_sink import ParquetBucket
+from strata.read.changes import changes, planned_stretch
 from strata.read.folder_sink import ParquetFolder
 from strata.read.scan import scan_schema
 from strata.read.subscription import Sink, Wish, following

@@ -1,5 +1,6 @@
 """Commands about erasure: erase, erasures."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,8 @@ from strata.cli.context import (
 )
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
+from strata.publish.follow import expire_published
 from strata.store.open import beyond_deletion
 
 FOUND = ("shard", "rows", "parts", "batches", "bytes", "held_by")
@@ -88,6 +90,7 @@ def erase(
             Waiting(wait),
             remark,
             beyond_deletion(stores),
+            partial(_expired, context),
         )
         if not confirm:
             return _planned(eraser.plan())
@@ -96,6 +99,15 @@ def erase(
     if out is not None:
         _write(out, text)
     return answer(found, text, code=0 if found["complete"] else 1)
+
+
+def _expired(context: Context, shard: str) -> None:
+    """Let the shard's own published table go on to the newest state, which none waits for."""
+    try:
+        if expire_published(context.stores, context.settings, shard):
+            remark(f"{shard}: the published table shows the newest state only")
+    except (InvalidRequest, Unavailable) as error:  # its hold is waited for, and named
+        remark(f"{shard}: the published table stays as it is: {error}")
 
 
 def _planned(document: dict[str, Any]) -> Answer:

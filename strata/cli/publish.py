@@ -1,6 +1,6 @@
 """The command that shows shards to other engines: publish."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -8,13 +8,9 @@ from strata.cli.command import Given, command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
-from strata.model.extras import needed
 from strata.model.time import format_time
-from strata.publish.follow import DAY_MS, table_address
+from strata.publish.follow import own_publication
 from strata.state.holds import PUBLISHED
-
-if TYPE_CHECKING:
-    from strata.publish.iceberg import Publication
 
 COLUMNS: Final = ("table", "hold", "readable_until", "state")
 
@@ -47,11 +43,15 @@ def publish(
         typer.Option(
             "--catalog",
             help="Catalog of PyIceberg's configuration, or sqlite:////file.db. "
-            "Default: a catalog of files in the folder.",
+            "Default: [publish] catalog, or a catalog of files in the folder.",
         ),
     ] = "",
     name: Annotated[
-        str, typer.Option("--as", help="NAMESPACE.TABLE in the catalog; default: strata.SHARD.")
+        str,
+        typer.Option(
+            "--as",
+            help="NAMESPACE.TABLE in the catalog. Default: [publish] namespace, then SHARD.",
+        ),
     ] = "",
     expire: Annotated[
         bool, typer.Option("--expire", help="Remove all snapshots but the newest now.")
@@ -68,27 +68,11 @@ def publish(
         if to or catalog or name or expire or drop:
             raise InvalidRequest("as what is the shard published?", cure="--iceberg")
         return _listed(context, shard)
-    if name and not catalog:
-        raise InvalidRequest("a catalog of files has no names", name=name, cure="--catalog")
-    with needed("iceberg", "a publication as Iceberg"):
-        publication = _publication(context, shard, to, catalog, name or f"strata.{shard}")
-        if drop:
-            document = publication.drop()
-        else:
-            document = publication.publish(expire=expire).to_json()
+    publication = own_publication(
+        context.stores, context.settings, shard, to=to, catalog=catalog, name=name
+    )
+    document = publication.drop() if drop else publication.publish(expire=expire).to_json()
     return answer(document, pairs("", document))
-
-
-def _publication(context: Context, shard: str, to: str, catalog: str, name: str) -> "Publication":
-    from strata.publish.catalogs import FilesTable, catalog_table
-    from strata.publish.iceberg import Publication
-    from strata.publish.place import open_folder
-
-    settings = context.settings
-    place = open_folder(to or table_address(settings, shard))
-    table = catalog_table(place, catalog, name) if catalog else FilesTable(place)
-    keep_ms = settings.publish.keep_days * DAY_MS
-    return Publication(context.stores, shard, place, table, keep_ms)
 
 
 def _listed(context: Context, shard: str) -> Answer:

@@ -7,6 +7,7 @@ import typer
 from strata.cli.command import Given, command
 from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
 from strata.cli.remarks import busy, remark
+from strata.errors import InvalidRequest
 from strata.sums.check import check_sums
 from strata.sums.run import maintain_sums
 from strata.sums.wish import SumsWish, declared_wish
@@ -42,6 +43,10 @@ def sums(
     check: Annotated[
         bool, typer.Option("--check", help="Only compare with the source; exit 3 if they differ.")
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Add the whole source up, and correct what differs."),
+    ] = False,
     reason: ReasonOption = "",
 ) -> Answer:
     """Keep sums, counts, least and greatest values by groups in another shard, from changes."""
@@ -49,9 +54,11 @@ def sums(
     if wish == SumsWish(shard, into, ()):
         wish = _known(context, wish)
     settings = context.settings.read
+    if check and rebuild:
+        raise InvalidRequest("one at a time", cure="--check without --rebuild")
     if not check:
         with busy(f"adding changes of {shard} to {into}"):
-            report = maintain_sums(context.stores, wish, settings).to_json()
+            report = maintain_sums(context.stores, wish, settings, rebuild=rebuild).to_json()
         return answer(report | ({"reason": reason} if reason else {}))
     with busy(f"comparing {into} with {shard}"):
         found = check_sums(context.stores, wish, settings)

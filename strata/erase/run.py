@@ -38,6 +38,7 @@ from strata.state import erasing
 from strata.state.labels import drop_labels, labels_of
 from strata.state.state import Erasure, State
 from strata.store.open import Stores
+from strata.sums.follow import declared_sums
 
 ID_CHARS: Final = 8  # of the fingerprint, in the id of an erasure
 
@@ -71,6 +72,9 @@ class Eraser:
     patience: Waiting = field(default_factory=Waiting)
     log: Log = lambda _: None
     not_reached: tuple[str, ...] = ()  # what the caller knows to be out of reach
+    let_go: Callable[[str], object] = lambda _: (
+        None
+    )  # of a shard: called before readers are awaited
 
     @property
     def machine(self) -> Machine:
@@ -122,6 +126,16 @@ class Eraser:
         for label in labels_of(state):
             if self.terms.within(label.name.encode()):
                 yield label.name
+
+    def _sums(self) -> Iterator[str]:
+        """Yield, for the certificate, the shards that keep sums of this one."""
+        for wish in declared_sums(self.stores).get(self.request.shard, []):
+            groups = ", ".join(wish.by)
+            yield (
+                f"sums that `{wish.target}` keeps by {groups}: they count the erased rows until "
+                f"`strata sums {self.request.shard} --into {wish.target} --rebuild`; groups that "
+                "name the person stay in its history until they are erased there"
+            )
 
     def _planned(self, removal: Removal, state: State) -> dict[str, Any]:
         found, rows = removal.find(state)
@@ -175,9 +189,10 @@ class Eraser:
         self.history.erase_rejected(cleared)
         self.history.erase_logs(parts, cleared)
         for shard in shards:
+            self.let_go(shard)
             clear(self.stores, shard, closed[shard], self.patience, cleared)
             self.log(f"{shard}: no state before {closed[shard]} is left")
-        beyond = [*self.not_reached, *filter(None, [scrubbed(self.stores)])]
+        beyond = [*self.not_reached, *self._sums(), *filter(None, [scrubbed(self.stores)])]
         proofs = [*self._proofs(shards, erasure)]
         return certificate_of(
             erasure,

@@ -141,6 +141,8 @@ class PublishSettings(Declared):
     """Where shards are published for other engines, and for how long."""
 
     iceberg: str = ""  # file:///folder or s3://bucket/prefix of the tables; empty: in the store
+    catalog: str = ""  # of PyIceberg's configuration, or of SQL; empty: a catalog of files
+    namespace: str = "strata"  # of the tables in that catalog
     keep_days: Positive = 7  # what a table names stays stored this long after the last publication
     follow: bool = False  # compaction publishes a shard's own table again
 

@@ -6,8 +6,8 @@
 
 A program that dies between a delivery and its `done` gets the same updates again, perhaps in one
 delivery with later ones. So each update comes at least once. A sink that stores the bookmark of a
-delivery with its rows has each exactly once (`folder_sink`, `bucket_sink`, `table_sink`): it says where it is when
-it subscribes.
+delivery with its rows has each exactly once (`folder_sink`, `bucket_sink`, `table_sink`): it says
+where it is when it subscribes.
 """
 
 import json

@@ -1,21 +1,19 @@
 """Compare kept sums with those of the whole source."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME, format_time
-from strata.read.filtered import filtered_scan
-from strata.read.scan import DEFAULTS, scan
+from strata.read.scan import DEFAULTS
 from strata.store.open import Stores
-from strata.sums.ends import Values, add_value
 from strata.sums.table import Group, GroupSums, SumsTable
-from strata.sums.target import check_target, sums_filter
+from strata.sums.target import check_target
+from strata.sums.whole import stored_sums, whole_sums
 from strata.sums.wish import SumsWish, declared_wish
 
 SUMS_CHECK: Final = "kept sums"  # the name of the check in verdicts
@@ -85,22 +83,8 @@ def check_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS
         if target.upper == MIN_TIME:
             raise InvalidRequest("these sums have no time yet", shard=wish.target, cure="a run")
         as_of = target.upper - 1
-        filter = sums_filter(source, wish)
-        plan = plan_read(stores, source, as_of=as_of, pushdown="off")
-        rows = filtered_scan(stores, source, plan, filter=filter, columns=table.columns)
-        right: dict[Group, GroupSums] = {}
-        values: dict[Group, Values] = {}
-        slim = table.fold.ends if plan.monotonic else ()
-        for group, _, numbers, row in table.changes(rows):
-            right[group] = right.get(group, table.nothing).plus(numbers)
-            if table.valued:
-                there = values.get(group) or values.setdefault(group, table.fold.no_values)
-                add_value(there, row, numbers.count, slim)
-        for group, there in values.items():
-            ends = tuple(end.of(there) for end in table.fold.ends)
-            right[group] = replace(right[group], ends=ends)
-        plan = plan_read(stores, target, as_of=as_of, pushdown="off")
-        stored = table.held(scan(stores, target, plan, consolidate=True))
+        right = whole_sums(stores, source, wish, table, as_of)
+        stored = stored_sums(stores, target, table, as_of)
         return _compared(wish, table, as_of, right, stored)
 
 
@@ -109,17 +93,13 @@ def _compared(
     table: SumsTable,
     as_of: int,
     right: dict[Group, GroupSums],
-    stored: Iterator[tuple[Group, GroupSums, int]],
+    stored: Counter[tuple[Group, GroupSums]],
 ) -> SumsCheck:
-    held: dict[Group, GroupSums] = {}
-    twice: set[Group] = set()
-    for group, numbers, count in stored:
-        if count != 1 or group in held:
-            twice.add(group)
-        held[group] = numbers
-    nothing = table.nothing
+    held = {group: numbers for group, numbers in stored}
+    rows = Counter(group for group, _ in stored)
+    twice = {group for (group, _), count in stored.items() if count != 1 or rows[group] > 1}
     groups = held.keys() | right.keys()
-    wrong = [g for g in groups if g in twice or held.get(g, nothing) != right.get(g, nothing)]
+    wrong = [g for g in groups if g in twice or held.get(g) != right.get(g)]
     first = min(wrong, key=repr, default=None)
     shown = None if first is None else table.shown(first, held.get(first), right.get(first))
     return SumsCheck(wish.source, as_of, len(held), len(wrong), shown)

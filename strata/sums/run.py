@@ -14,6 +14,7 @@ history that the next run needs. The token of a commit names the sums; a target 
 of others is refused, and so is a source that does not know the consumer: it was made anew.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -48,6 +49,7 @@ from strata.sums.target import (
     sums_filter,
     sums_token,
 )
+from strata.sums.whole import stored_sums, whole_sums
 from strata.sums.wish import SumsWish
 from strata.updates.order import sort_updates
 
@@ -70,16 +72,20 @@ class SumsReport:
         return asdict(self)
 
 
-def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS) -> SumsReport:
+def maintain_sums(
+    stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAULTS, *, rebuild: bool = False
+) -> SumsReport:
     """Bring the target up to the source's upper; create it if there is none.
 
-    A repetition without new changes changes nothing.
+    A repetition without new changes changes nothing. `rebuild`: the whole source is added up, and
+    what differs is corrected at the newest time; earlier times stay as they are.
 
     Raises: InvalidRequest for columns that have no exact sum or make no group, for a target that
-    holds something else, and when the source's history begins behind the target's upper; Conflict
-    when another run was faster; InvalidRequest for a sum that its column cannot hold.
+    holds something else, when the source's history begins behind the target's upper, for a sum that
+    its column cannot hold, and for a rebuild while the source has nothing new; Conflict when
+    another run was faster.
     Cost: reads the changes, and the target's rows. Memory: one entry for each touched group and
-    time.
+    time. A rebuild: reads all of both; memory: all groups.
     """
     machine = Machine(stores)
     if wish.target == wish.source:
@@ -101,7 +107,8 @@ def maintain_sums(stores: Stores, wish: SumsWish, settings: ReadSettings = DEFAU
     ):
         table = SumsTable.of(source, wish)
         check_target(stores, target, source, wish, table)
-        report = _Work(stores, wish, table, source, target, settings).carry_out(lease.name)
+        work = _Work(stores, wish, table, source, target, settings)
+        report = work.rebuild(lease.name) if rebuild else work.carry_out(lease.name)
     if report.upper > MIN_TIME:
         session.move_to(report.upper)
     return report
@@ -127,6 +134,36 @@ class _Work:
     settings: ReadSettings
 
     def carry_out(self, writer: str) -> SumsReport:
+        lower, upper = self._bounds()
+        if upper == lower:
+            return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, 0)
+        found, number = self._changed(lower, upper)
+        held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
+        updates = list(self._updates(found, held, self._ends(found, held, lower)))
+        self._append(self.table.arrow(updates, self.target.relation), lower, upper, writer)
+        return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
+
+    def rebuild(self, writer: str) -> SumsReport:
+        lower, upper = self._bounds()
+        if lower == MIN_TIME:
+            return self.carry_out(writer)
+        if upper == lower:
+            raise InvalidRequest(
+                "the sums are corrected together with new changes, and their source has none",
+                shard=self.wish.target,
+                upper=upper,
+                cure="the same command after the next batch of the source",
+            )
+        right = whole_sums(self.stores, self.source, self.wish, self.table, upper - 1)
+        wrong = Counter({row: 1 for row in right.items()})
+        wrong.subtract(stored_sums(self.stores, self.target, self.table, lower - 1))
+        updates = [(*row, upper - 1, diff) for row, diff in wrong.items() if diff]
+        rows = self.table.arrow(updates, self.target.relation)
+        self._append(rows, lower, upper, writer, how=":rebuilt")
+        return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, len(updates))
+
+    def _bounds(self) -> tuple[int, int]:
+        """Return where the target is, and the source."""
         lower, upper = self.target.upper, self.source.upper
         if upper < lower:
             raise InvalidRequest(
@@ -135,13 +172,7 @@ class _Work:
                 upper=upper,
                 cure="a new shard",
             )
-        if upper == lower:
-            return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, 0)
-        found, number = self._changed(lower, upper)
-        held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
-        updates = list(self._updates(found, held, self._ends(found, held, lower)))
-        self._append(self.table.arrow(updates, self.target.relation), lower, upper, writer)
-        return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
+        return lower, upper
 
     @cached_property
     def _certain(self) -> bool:
@@ -247,7 +278,9 @@ class _Work:
                 if after != nothing:
                     yield group, after, t, 1
 
-    def _append(self, rows: pa.Table, lower: int, upper: int, writer: str) -> None:
+    def _append(
+        self, rows: pa.Table, lower: int, upper: int, writer: str, *, how: str = ""
+    ) -> None:
         state, spec, blob = self.target, self.target.spec, self.stores.blob
         first = lower == MIN_TIME
         parts = write_parts(
@@ -262,7 +295,7 @@ class _Work:
             stats_spec=spec.stats,
         )
         batch = write_batch(blob, state.name, parts, lower, upper, MIN_TIME)
-        token = f"{sums_token(self.wish, self.table, self.source)}{lower}:{upper}"
+        token = f"{sums_token(self.wish, self.table, self.source)}{lower}:{upper}{how}"
 
         def move(found: State, now_ms: int) -> tuple[State, Appended]:
             # The same batch under the same token is found by `append`.

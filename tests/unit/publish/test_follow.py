@@ -1,19 +1,28 @@
 """A published shard is published again after compaction, if the settings say so."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable
 
 from strata.cli.app import main
 from strata.compact import compact_shard
+from strata.errors import InvalidRequest, Unavailable
 from strata.model.settings import PublishSettings, Settings
 from strata.publish.catalogs import FilesTable
-from strata.publish.follow import publish_again, table_address
+from strata.publish.follow import (
+    expire_published,
+    own_publication,
+    publish_again,
+    table_address,
+)
 from strata.publish.iceberg import Publication
 from strata.publish.place import open_folder
+from tests.support.erasing import WHO, eraser
 from tests.support.published import DAY, World
 from tests.support.stored import create, settings
 from tests.unit.publish.test_tables import RELATION, add
@@ -51,6 +60,56 @@ def test_the_table_shows_what_compaction_left(world: World) -> None:
     after = StaticTable.from_metadata(f"file://{world.folder}/tables/{world.shard}")
     assert after.scan().to_arrow().num_rows == 21
     assert before.scan().to_arrow().num_rows == 20
+
+
+def test_a_table_of_a_catalog_follows_too(world: World) -> None:
+    catalog = f"sqlite:///{world.folder}/catalog.db"
+    publish = PublishSettings(
+        f"file://{world.folder}/tables", catalog=catalog, namespace="air", follow=True
+    )
+    chosen = Settings(world.stores.settings, publish=publish)
+    assert publish_again(world.stores, chosen, world.shard) is None
+    own_publication(world.stores, chosen, world.shard).publish()
+    add(world, 10, [(99, "new", 12, 1)])
+    world.now[0] += 1
+
+    done = publish_again(world.stores, chosen, world.shard)
+
+    assert done is not None
+    assert (done["table"], done["rows"]) == ("air.shard", 21)
+    table = load_catalog("strata", type="sql", uri=catalog).load_table(("air", "shard"))
+    assert table.scan().to_arrow().num_rows == 21
+    assert publish_again(world.stores, said(world), world.shard) is None  # no catalog of files
+
+
+def test_a_table_elsewhere_is_in_no_catalog_unless_it_has_a_name(world: World) -> None:
+    publish = PublishSettings(catalog=f"sqlite:///{world.folder}/catalog.db")
+    chosen = Settings(world.stores.settings, publish=publish)
+    own = partial(own_publication, world.stores, chosen, world.shard)
+    elsewhere = f"file://{world.folder}/elsewhere"
+
+    assert own().table.name == "strata.shard"
+    assert own(to=elsewhere).table.name == elsewhere
+    assert own(to=elsewhere, name="a.b").table.name == "a.b"
+    with pytest.raises(InvalidRequest, match="not a name"):
+        own(name="b")
+
+
+def test_an_erasure_does_not_wait_for_a_table_that_it_can_let_go(world: World) -> None:
+    publish(world)
+    assert expire_published(world.stores, said(world), "shard")
+    with pytest.raises(Unavailable, match="goes on when others have ended"):
+        eraser(world.stores, "shard", "id", 5).erase(at_ms=world.now[0], **WHO)
+
+    let_go = partial(expire_published, world.stores, said(world))
+    found = eraser(world.stores, "shard", "id", 5, let_go=let_go).erase(at_ms=world.now[0], **WHO)
+
+    assert found["complete"]
+    table = StaticTable.from_metadata(f"file://{world.folder}/tables/{world.shard}")
+    assert sorted(row["key"]["id"] for row in table.scan().to_arrow().to_pylist()) == [
+        i for i in range(20) if i != 5
+    ]
+    assert len(table.snapshots()) == 1
 
 
 def test_a_shard_that_nobody_published_stays_so(world: World) -> None:

@@ -11,7 +11,6 @@ day. A run that a person triggers is a dry run unless the form says otherwise.
 | What did it do, and at what cost? | `strata merges SHARD` lists the last merges, and those under way. |
 | Why did it do nothing? | Each request in the log has a reason, also for doing nothing. |
 | What does *full* cost? | It rewrites every part once, into one run. |
-| Which sums follow? | Those that shards are declared to hold of a compacted one (`sums.of`). |
 | And *migrate*? | It rewrites, slot by slot, what is in an older sort order, relation or layout. |
 
 The asset `strata_runs` carries the counts of each run.

@@ -11,6 +11,7 @@ from airflow.sdk import Asset
 BATCHES: Final = Asset(name="strata_batches", uri="strata://batches", group="strata")
 RUNS: Final = Asset(name="strata_runs", uri="strata://runs", group="strata")
 STATISTICS: Final = Asset(name="strata_statistics", uri="strata://statistics", group="strata")
+SUMS: Final = Asset(name="strata_sums", uri="strata://sums", group="strata")
 VERDICTS: Final = Asset(name="strata_verdicts", uri="strata://verdicts", group="strata")
 
 

@@ -27,7 +27,7 @@ def get_provider_info() -> dict[str, Any]:
                 "tags": ["software"],
             }
         ],
-        "operators": [_listed(integration, "operators", "spark")],
+        "operators": [_listed(integration, "operators", "spark", "sums")],
         "sensors": [_listed(integration, "sensors")],
         "hooks": [_listed(integration, "hooks")],
         "triggers": [_listed(integration, "triggers", "arrivals")],

@@ -118,7 +118,7 @@ class Delivery:
 class _Rows:
     """The rows of a delivery, which end when its session goes on.
 
-    Whoever reads the rest later gets an error: an empty rest would pass for a delivery without it.
+    A later read of the rest is an error: an empty rest would pass for a delivery without it.
     """
 
     def __init__(self, batches: Generator[pa.RecordBatch]) -> None:

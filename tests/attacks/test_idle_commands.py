@@ -57,7 +57,7 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ["consumers", "s", "--remove", "c", "--reason", "due"],
     ),
     # Its check holds what it reads, as any read does: tests/unit/cli/test_sums.py
-    ("sums", [], ["sums", "s", "--into", "kept", "--by", "note", "--sum", "id"]),
+    ("sums", ["sums"], ["sums", "s", "--into", "kept", "--by", "note", "--sum", "id"]),
     ("tag", ["tag", "s", "new", "--dry-run"], ["tag", "s", "new"]),
     ("untag", ["untag", "s", "kept", "--dry-run"], ["untag", "s", "kept"]),
     ("revert", ["revert", "s", "3000", "4000", "--dry-run"], ["revert", "s", "3000", "4000"]),

@@ -3,7 +3,6 @@
 Run by `spark-submit jobs/compact/main.py --config FILE --result FILE`; without `--shard` all
 shards are compacted. The driver plans due merges from the state alone; executors merge slices.
 Each merge is one compare-and-set on the driver; a long merge saves its progress from time to time.
-Sums that shards keep of a compacted one follow it then.
 Safe to repeat: a merge that loses a race is dropped, a killed merge continues where it stopped, and
 a merge whose lease has expired is fenced. `--plan` prints what a run would do, and does nothing.
 
@@ -19,14 +18,13 @@ from typing import Any
 from strata.compact import compact_shard, preview
 from strata.config.settings import load_settings
 from strata.jobs.compact.sweep import sweep_all
-from strata.jobs.entry import Noted, each_shard, logged, run_job, say
+from strata.jobs.entry import Noted, each_shard, logged, run_job
 from strata.jobs.pulse import PULSE
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
 from strata.publish.follow import publish_again
 from strata.store.open import Stores, open_stores
-from strata.sums.follow import declared_sums, follow_sums
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +67,6 @@ def _compact(
         spark_session("strata compact", settings.spark) as spark,
         PULSE.watching(tasks_under_way(spark)),
     ):
-        kept = declared_sums(stores)
 
         def compacted(name: str) -> Mapping[str, Any]:
             lease = Lease(Machine(stores), name, "compact")
@@ -78,10 +75,7 @@ def _compact(
                 stores, name, settings, runner, full=full, migrate=migrate, lease=lease
             )
             published = publish_again(stores, settings, name)
-            sums = follow_sums(stores, kept.get(name, []), settings.read)
-            say(*(f"  sums: {one['shard']} has {one['changes']} more changes" for one in sums))
-            document = {**logged(report)} | ({"sums": sums} if sums else {})
-            return document | ({} if published is None else {"published": published})
+            return {**logged(report)} | ({} if published is None else {"published": published})
 
         return each_shard(names, compacted)
 

@@ -92,3 +92,27 @@ def test_compaction_brings_sums_up_to_the_shard(world: World) -> None:
     assert (kept["shard"], kept["lower"], kept["upper"], kept["changes"]) == ("kept", 2000, 3000, 1)
     assert world.said("min", "kept", "min_id")["value"] == -5
     assert "sums" not in world.said("compact", "kept", "--full")
+
+
+def test_without_a_target_the_sums_are_listed(world: World) -> None:
+    assert world.said("sums")["sums"] == []
+    world.said(*WORDS)
+    (world.root / "in/b.jsonl").write_text('{"id": 5, "note": "x"}\n')
+    world.take_in("in/b.jsonl", 2000)
+    (listed,) = world.said("sums")["sums"]
+    assert (listed["source"], listed["shard"], listed["by"]) == ("s", "kept", "note")
+    assert (listed["upper"], listed["batches_behind"]) == ("1970-01-01T00:00:02Z", 1)
+    assert world.said("sums", "s")["sums"] == [listed]
+    assert world.said("sums", "kept")["sums"] == []
+    assert world.run("sums", "s", "--rebuild") == 2
+    assert world.run("sums", "--into", "kept") == 2
+
+
+def test_a_rebuild_needs_new_changes(world: World) -> None:
+    world.said(*WORDS)
+    assert world.run(*WORDS, "--rebuild") == 2
+    assert world.run(*WORDS, "--rebuild", "--check") == 2
+    (world.root / "in/b.jsonl").write_text('{"id": 5, "note": "x"}\n')
+    world.take_in("in/b.jsonl", 2000)
+    assert world.said(*WORDS, "--rebuild")["updates"] == 2
+    assert world.said(*WORDS, "--check")["different"] == 0

@@ -41,7 +41,7 @@ from strata.read.frame import lazy_frame
 from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.read.subscription import Sink, Subscription, Wish, following
-from strata.read.together import common_time
+from strata.read.together import common_moment
 from strata.read.values import ValuesFound, distinct_values, extreme_value
 from strata.state.consumers import KEEP_MS
 from strata.state.described import describe, summarise
@@ -514,13 +514,14 @@ class Shards:
         """Return how many shards there are."""
         return len(self._names())
 
-    def common_time(self, *names: str) -> int:
+    def common_time(self, *names: str, as_of: Moment | None = None) -> int:
         """Return the newest time at which all these shards can be read, in milliseconds.
 
-        As `as_of` of each of their reads, it makes them belong together.
-        Raises: InvalidRequest for an unknown shard, or if there is no such time.
+        As `as_of` of each of their reads, it makes them belong together. Given as a moment by the
+        clock, a label or a time, it is the one time that is meant on all of them.
+        Raises: as `strata.read.together.common_moment`; InvalidRequest for an unknown shard.
         """
-        return common_time([self[name].state() for name in names])
+        return common_moment(self.stores, [self[name].state() for name in names], as_of)
 
     def _names(self) -> list[str]:
         return Machine(self.stores).names()

@@ -95,7 +95,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     ),
     "together": CommandEntry(
         "together",
-        "Print the newest time at which all these shards can be read, to be given as --as-of.",
+        "Print one time at which all these shards can be read, to be given as --as-of.",
     ),
     "changes": CommandEntry(
         "changes",

@@ -8,7 +8,7 @@ from strata.cli.command import command
 from strata.cli.completion import shard_names
 from strata.cli.context import Answer, Context, answer
 from strata.model.time import format_time
-from strata.read.together import common_time
+from strata.read.together import common_moment
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +22,16 @@ def together(
         list[str],
         typer.Argument(help="Names of shards.", metavar="SHARD...", autocompletion=shard_names),
     ],
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            help="Time, label or clock:2026-11-20T10:00, for all of them. Default: the newest.",
+        ),
+    ] = None,
 ) -> Answer:
-    """Print the newest time at which all these shards can be read, to be given as --as-of."""
+    """Print one time at which all these shards can be read, to be given as --as-of."""
     states = [context.machine.load(name) for name in shards]
-    at = common_time(states)
+    at = common_moment(context.stores, states, as_of)
     each = [{"shard": s.name, "since": s.since, "upper": s.upper} for s in states]
     return answer({"as_of": at, "at": format_time(at), "shards": each}, f"{at}\n")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from strata.errors import InvalidRequest
 from strata.model.time import format_time
+from strata.read.moments import CLOCK, Moment, resolve_moment
 from strata.state.state import State
+from strata.store.open import Stores
 
 
 def common_time(states: Sequence[State]) -> int:
@@ -28,4 +30,26 @@ def common_time(states: Sequence[State]) -> int:
         ahead=ahead.name,
         since=f"{ahead.since} ({format_time(ahead.since)})",
         cure=f"ingest more of {behind.name}, or leave one of the two out",
+    )
+
+
+def common_moment(stores: Stores, states: Sequence[State], moment: Moment | None) -> int:
+    """Return the one time that is meant on several shards; None is `common_time`.
+
+    By the clock on the wall (`clock:2026-11-20T10:00`) it is the newest time that all of them had
+    at that moment. Unit: milliseconds since 1970.
+    Raises: as `common_time` and `resolve_moment`; InvalidRequest for a label that means different
+    times on them.
+    """
+    if moment is None or not states:
+        return common_time(states)
+    times = {state.name: resolve_moment(stores, state, moment) or 0 for state in states}
+    first, last = min(times, key=lambda name: times[name]), max(times, key=lambda name: times[name])
+    if times[first] == times[last] or str(moment).strip().startswith(CLOCK):
+        return times[first]
+    raise InvalidRequest(
+        "this label means different times on these shards",
+        label=str(moment),
+        **{name: format_time(times[name]) for name in (first, last)},
+        cure="a time, or a moment by the clock",
     )

@@ -16,7 +16,8 @@ from strata.config.settings import load_settings
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
-from strata.read.together import common_time
+from strata.read.moments import Moment
+from strata.read.together import common_moment
 from strata.spark.rows import quoted
 from strata.spark.snapshot import snapshot
 from strata.store.open import open_stores
@@ -26,7 +27,7 @@ def temporary_views(  # noqa: PLR0913 - options, by name
     spark: SparkSession,
     shards: Sequence[str],
     *,
-    as_of: int | None = None,
+    as_of: Moment | None = None,
     where: Mapping[str, str] | None = None,
     consolidate: bool = False,
     pushdown: str | None = None,
@@ -35,7 +36,8 @@ def temporary_views(  # noqa: PLR0913 - options, by name
 ) -> int:
     """Make a temporary view of each shard, under its name; return the time that they all show.
 
-    `as_of` None is the newest time at which all can be read (`strata.read.together`). `where` is a
+    `as_of` None is the newest time at which all can be read; a text is a time, a label that means
+    one time on all of them, or a moment by the clock (`strata.read.together`). `where` is a
     condition in Spark SQL by shard; `now` is the clock of all of them. Everything else is as in
     `strata.spark.snapshot`, with the columns t and d. A view of the same name is replaced; if one
     shard cannot be read, no view is made.
@@ -49,7 +51,7 @@ def temporary_views(  # noqa: PLR0913 - options, by name
             raise InvalidRequest("a condition on a shard without a view", shard=name, shards=named)
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     machine = Machine(open_stores(settings.store))
-    at = common_time([machine.load(name) for name in shards]) if as_of is None else as_of
+    at = common_moment(machine.stores, [machine.load(name) for name in shards], as_of)
     clock = time.time_ns() // 1000 if now is None else now
     frames = {
         name: snapshot(

@@ -99,3 +99,9 @@ def test_one_shard_that_cannot_be_read_leaves_no_view(spark: SparkSession, event
     with pytest.raises(InvalidRequest, match="no read is possible"):
         temporary_views(spark, [NAME, SHORT], as_of=BEHIND, config=events.settings)
     assert not views(spark) & {NAME, SHORT}
+
+
+def test_a_text_names_the_time_of_all(spark: SparkSession, events: Events) -> None:
+    text = "1970-01-01T00:00:01.000Z"
+    assert temporary_views(spark, [NAME, SHORT], as_of=text, config=events.settings) == 1000
+    assert counted(spark.table(NAME).toArrow()) == events.contents(1000)

@@ -6,6 +6,7 @@ from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import Settings
+from strata.model.time import format_time
 from strata.model.types import parse_type
 from strata.read.together import common_time
 from strata.shard import Shards
@@ -48,3 +49,30 @@ def test_there_may_be_no_such_time(stores: Stores) -> None:
         common_time([])
     with pytest.raises(InvalidRequest, match="no such shard"):
         Shards(stores, Settings()).common_time("ahead", "nobody")
+
+
+def test_by_the_clock_it_is_the_newest_that_all_had(stores: Stores) -> None:
+    machine = Machine(stores)
+    moments = [machine.load(name).walltime_ms for name in ("ahead", "behind")]
+    shards = Shards(stores, Settings())
+    then = format_time(max(moments))
+    assert shards.common_time("ahead", "behind", as_of=f"clock:{then}") == 4
+    assert shards.common_time("ahead", as_of=f"clock:{then}") == 8
+    assert shards.common_time("ahead", "behind", as_of="1970-01-01T00:00:00.002Z") == 2
+    assert shards.common_time("ahead", "behind", as_of=3) == 3
+    with pytest.raises(InvalidRequest, match="nothing was committed"):
+        shards.common_time("ahead", "behind", as_of="clock:1960-01-01")
+
+
+def test_a_label_has_to_mean_one_time(stores: Stores) -> None:
+    shards = Shards(stores, Settings())
+    shards["ahead"].tag("release", at=3)
+    with pytest.raises(InvalidRequest, match="nor a label"):
+        shards.common_time("ahead", "behind", as_of="release")
+    shards["behind"].tag("release", at=3)
+    assert shards.common_time("ahead", "behind", as_of="release") == 3
+    shards["ahead"].tag("other", at=7)
+    shards["behind"].tag("other", at=4)
+    with pytest.raises(InvalidRequest, match="different times") as wrong:
+        shards.common_time("ahead", "behind", as_of="other")
+    assert "behind='1970-01-01T00:00:00.004Z'" in str(wrong.value)

@@ -9,6 +9,8 @@ import pytest
 
 from strata.compact import compact_shard
 from strata.errors import Conflict, InvalidRequest
+from strata.machine.machine import Machine
+from strata.maintain.revert import revert_interval
 from strata.store.open import Stores
 from strata.sums.check import check_sums
 from strata.sums.run import SumsReport, _Work, maintain_sums
@@ -90,3 +92,23 @@ def test_a_rebuild_that_another_run_overtakes_says_so(
     monkeypatch.setattr(_Work, "rebuild", late)
     with pytest.raises(Conflict, match="went on"):
         maintain_sums(stores, ALL, rebuild=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_follow_what_was_reverted_in_their_source(stores: Stores, seed: int) -> None:
+    draw = random.Random(seed)
+    live: list[tuple[Any, ...]] = []
+    updates: list[Update] = []
+    for lower in (0, 10, 20):
+        updates += (some := drawn(draw, lower, lower + 10, live))
+        take(stores, lower, lower + 10, some)
+        maintain_sums(stores, ALL)
+    revert_interval(stores, "shard", 10, 20)
+    maintain_sums(stores, ALL)
+
+    upper = Machine(stores).load("sums").upper
+    assert upper == Machine(stores).load("shard").upper > 30
+    kept = [(row, t, d) for row, t, d in updates if not 10 <= t < 20]
+    assert stored(stores, upper - 1) == right(kept, upper - 1)
+    assert stored(stores, 29) == right(updates, 29)
+    assert check_sums(stores, ALL).different == 0

@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 list=${1:?runtime or dev}
 
+SELDOM='/(tests?|testing|moto|pip|libcst|altair|hive_metastore|lexers|f2py)/'
+
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 die() { printf '\n%s\n' "$*" >&2; exit 2; }
 
@@ -60,7 +62,10 @@ uv=$(find_uv)
 # --no-deps: the list is complete, and the one name left out on purpose (pyspark-client, see
 # docs/explanation/decisions/0002-one-environment.md) must not come back.
 if [ -n "$uv" ] && VIRTUAL_ENV=$PWD/.venv "$uv" pip install --require-hashes --no-deps \
-  --compile-bytecode --build-constraints requirements/build.txt -r "requirements/$list.txt" >&2; then
+  --build-constraints requirements/build.txt -r "requirements/$list.txt" >&2; then
+  # Uncompiled, Airflow's processes take twice as long to start. What no process imports whole is
+  # left to its first import; a template that is no Python is no error.
+  .venv/bin/python -m compileall -q -j 0 -x "$SELDOM" .venv/lib/python*/site-packages > /dev/null || true
   VIRTUAL_ENV=$PWD/.venv "$uv" pip install --quiet --no-deps \
     --build-constraints requirements/build.txt --editable . >&2
 else
@@ -70,5 +75,5 @@ fi
 if compgen -G ".venv/lib/python*/site-packages/strata-[0-9]*.dist-info" > /dev/null; then
   .venv/bin/python -m pip uninstall --quiet --yes strata >&2  # what strata-shards was called before
 fi
-.venv/bin/python -m strata.kernels >&2  # or the first job would wait for the compiler
+.venv/bin/python -m strata.kernels --ready >&2  # or the first job would wait for the compiler
 say "Installed in $((SECONDS - started)) s, $(du -sh .venv | cut -f1)"

@@ -1,6 +1,7 @@
 """`python -m strata.kernels` compiles every kernel, so that no job waits for it later.
 
-`--ready` compiles them for any machine of this kind, into the folder that a wheel takes along.
+`--ready` compiles them for any machine of this kind, into the folder that a wheel takes along, and
+that the processes of a checkout use as well.
 """
 
 import importlib
@@ -42,6 +43,8 @@ def _run(names: list[str], environment: dict[str, str]) -> int:
 
 def _prepare() -> int:
     """Fill the folder of ready kernels; it is replaced only when all of them are compiled."""
+    if not ready.runs_here():  # another kind of processor: only its own kernels serve
+        return _run(list(WARM), {})
     made_of = _made_of()
     record = ready.FOLDER / "made-of.txt"
     if record.exists() and record.read_text("utf-8") == made_of:

@@ -37,20 +37,22 @@ def command(
     row: str = "",
     idle: Callable[[Given], bool] | None = None,
     private: bool = False,
+    about: str = "shard",
     **how: Any,
 ) -> None:
     """Add a command to an application.
 
     `work` takes the context first. `row` is the command's name in the history. `idle` takes the
     arguments and returns whether the command would change nothing. `private`: the history has none
-    of its arguments, not even those that an error repeats. `how` goes to Typer.
+    of its arguments, not even those that an error repeats. `about` is the argument with the shard
+    that the command changes. `how` goes to Typer.
     """
 
     @wraps(work)
     def run(config: str | None = None, json: bool = False, **given: Any) -> None:
         context = Context(config, json)
         leaves = row and not any(given.get(n) for n in _IDLE) and not (idle and idle(given))
-        noted = partial(_noted, row, private=private)
+        noted = partial(_noted, row, private=private, about=about)
         answer = noted(context, work, given) if leaves else work(context, **given)
         answer.show(json)
         if answer.code:
@@ -68,7 +70,7 @@ def command(
 
 
 def _noted(
-    row: str, context: Context, work: Work, given: Given, *, private: bool = False
+    row: str, context: Context, work: Work, given: Given, *, private: bool, about: str
 ) -> Answer:
     """Run a command, write its row of history, and return its answer."""
     began_ms = wall_clock()
@@ -89,7 +91,7 @@ def _noted(
         from strata.history.operations import note  # loads what plans and reads
 
         if "shards" not in document:
-            document = {"shards": list(_shards(given, document))}
+            document = {"shards": list(_shards(given, document, about))}
         with suppress(StrataError):  # a failure to record must not hide how the command ended
             note(
                 context.stores,
@@ -104,9 +106,9 @@ def _noted(
             )
 
 
-def _shards(given: Given, document: Given) -> Iterator[dict[str, Any]]:
+def _shards(given: Given, document: Given, about: str) -> Iterator[dict[str, Any]]:
     """Yield a result for each shard that the command names."""
-    named = given.get("shard") or given.get("name") or given.get("shards")
+    named = given.get(about) or given.get("name") or given.get("shards")
     names = [named] if isinstance(named, str) else list(named or ())
     if given.get("keys"):
         with suppress(InvalidRequest):

@@ -25,7 +25,7 @@ OneShard = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    command(app, "sums", sums, row="sums", idle=_only_looks)
+    command(app, "sums", sums, row="sums", idle=_only_looks, about="into")
 
 
 def _only_looks(given: Given) -> bool:

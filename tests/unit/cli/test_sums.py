@@ -51,7 +51,7 @@ def test_the_second_run_takes_what_is_new_and_the_third_nothing(world: World) ->
     assert world.said(*WORDS)["changes"] == 0
     assert world.said("count", "kept")["count"] == 2
     assert world.said(*WORDS, "--check")["different"] == 0
-    assert [what for what, _ in world.rows("s")].count("sums") == 3
+    assert [what for what, _ in world.rows("kept")].count("sums") == 3
 
 
 def test_a_false_sum_exits_3_and_names_the_group(

@@ -26,6 +26,8 @@ from strata.model.settings import Settings
 from strata.state.rollout import record_verdicts
 from strata.state.step import step
 from strata.store.open import Stores
+from strata.sums.run import maintain_sums
+from strata.sums.wish import SumsWish
 from strata.ui import blocks, facts
 from strata.ui.blocks import CELLS, picture_of
 from strata.ui.evidence import EvidencePoint, LadderEvent, evidence_svg
@@ -124,6 +126,17 @@ def test_what_is_to_be_weighed_counts_validations(many: int, said: str) -> None:
         Machine(stores).apply(NAME, partial(record_verdicts, key=f"verdicts/{n}"))
     page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
     assert f"<b>No finding</b> in {'the last ' * (many > 1)}{said}" in page
+
+
+def test_a_shard_of_sums_says_of_which_shard_they_are() -> None:
+    stores = filled()
+    wish = SumsWish(NAME, "kept", ("word",), ("n",), "word <> '<b>'")
+    maintain_sums(stores, wish)
+    page = client(pages_of(stores)).get("/shards/kept").text
+    assert f'Sums of <a href="/shards/{NAME}">{NAME}</a> by word' in page
+    assert "where <code>word &lt;&gt; &#39;&lt;b&gt;&#39;</code>" in page
+    assert Shape(page).wrong == []
+    assert "Sums of" not in client(pages_of(stores)).get(f"/shards/{NAME}").text
 
 
 def test_a_page_runs_only_its_own_script_and_loads_nothing(stores: Stores) -> None:

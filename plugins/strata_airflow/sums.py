@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from strata_airflow.assets import tell, tell_nobody
+from strata_airflow.assets import shard_asset, tell, tell_nobody
 from strata_airflow.commands import run_strata
 from strata_airflow.hooks import DEFAULT, StrataHook
 
@@ -15,7 +15,7 @@ class StrataSumsOperator(BaseOperator):
 
     `into`: the shard of the sums, which `strata sums` has made. `rebuild`: add the whole source up,
     and correct what differs. `strata_conn_id` empty: the stores of Airflow's own environment.
-    A run without new changes makes no asset event.
+    A run with new changes makes an event of that shard's asset, unless `outlets` are given.
     """
 
     template_fields: Sequence[str] = ("source", "into", "strata_conn_id")
@@ -28,10 +28,13 @@ class StrataSumsOperator(BaseOperator):
         into: str,
         rebuild: bool = False,
         strata_conn_id: str = DEFAULT,
+        outlets: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Take both shards and the connection, which are templates."""
-        super().__init__(**kwargs)
+        if outlets is None:
+            outlets = [shard_asset(into, strata_conn_id)] if "{" not in into else []
+        super().__init__(outlets=list(outlets), **kwargs)
         self.source, self.into, self.rebuild = source, into, rebuild
         self.strata_conn_id = strata_conn_id
 

@@ -144,6 +144,12 @@ def test_a_rebuild_corrects(world: World, which: Callable[..., Any]) -> None:
         executed(**one)
 
 
+def test_the_asset_of_the_target_is_the_outlet_of_other_peoples_dags() -> None:
+    one = StrataSumsOperator(task_id="a", source="s", into="kept")
+    assert [asset.name for asset in one.outlets] == ["strata_default/kept"]
+    assert StrataSumsOperator(task_id="b", source="s", into="{{ params.x }}").outlets == []
+
+
 def test_the_dag_says_what_it_does(dag: Any) -> None:
     assert "May I run it again, or clear it?" in dag.doc_md
     assert dag.max_active_runs == 1

@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strata.errors import Corrupt, Fenced, InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
 from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
 from strata.store.draft import draft_of
@@ -28,6 +28,7 @@ from strata.store.retry import retry
 _FILE: Final = re.compile(r"changes\.(\d{10})\.parquet")
 _NOTE: Final = re.compile(r"bookmark\.(\d{10})\.(-?\d+)")
 _FOOTER: Final = 64 * 1024  # bytes that hold nearly every footer
+LOOKS: Final = 5  # at a sink that others move on
 _TAIL: Final = 8  # bytes behind a footer: its length and a mark
 
 
@@ -103,7 +104,15 @@ class ParquetBucket:
         return rows
 
     def _found(self) -> _Found:
-        """Look at what is there. Cost: one listing, one small object."""
+        """Return what is there. Raises: Unavailable while other sessions move on all the time."""
+        for _ in range(LOOKS):
+            found = self._look()
+            if found is not None:
+                return found
+        raise Unavailable("other sessions move this sink on", certain=True, sink=self.address)
+
+    def _look(self) -> _Found | None:
+        """Return what is there; None: another session has moved on. Cost: two listings, a GET."""
         files = retry(lambda: [i for i in self._blob.list("changes.") if _FILE.fullmatch(i.key)])
         notes = sorted(
             (int(match[1]), int(match[2]), match[0])
@@ -115,9 +124,7 @@ class ParquetBucket:
         if notes and notes[-1][0] >= last:
             number, _, key = notes[-1]
             text = retry(partial(self._blob.get, key))
-            if text is None:  # another session has moved on
-                return self._found()
-            return _Found(number, text.decode(errors="replace"), keys)
+            return None if text is None else _Found(number, text.decode(errors="replace"), keys)
         return _Found(last, self._of_file(files[-1]) if files else None, keys)
 
     def _of_file(self, info: BlobInfo) -> str:

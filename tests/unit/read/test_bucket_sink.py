@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import Corrupt, Fenced, InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
 from strata.read import bucket_sink
 from strata.read.bucket_sink import ParquetBucket
@@ -128,6 +128,24 @@ def test_who_looked_before_the_other_wrote_does_not_get_the_name(
     with pytest.raises(Fenced, match="another program"):
         sink.take(late)
     assert stored(sink) == ALL
+
+
+def test_a_bookmark_that_vanishes_while_it_is_read_is_looked_for_again(
+    stores: Stores, sink: ParquetBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(stores, sink)
+    whole, looks = sink.bookmark(), [0]
+    get = sink._blob.get
+
+    def late(key: str, *piece: int) -> bytes | None:
+        looks[0] += key.startswith("bookmark")
+        return None if key.startswith("bookmark") and looks[0] < 3 else get(key, *piece)
+
+    monkeypatch.setattr(sink._blob, "get", late)
+    assert sink.bookmark() == whole
+    looks[0] = -99
+    with pytest.raises(Unavailable, match="move this sink on"):
+        sink.bookmark()
 
 
 def test_many_sessions_at_once_store_each_update_once(tmp_path: Path, stores: Stores) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from demo.api import Api, wait_until
+from demo.api import Api, ApiError, wait_until
 from demo.classes import ClassArchive
 from demo.landing import make_landing
 from demo.places import AIRFLOW_HOME, CONFIG, PROJECT, RESULTS, WORKSPACE, write_config
@@ -100,10 +100,9 @@ def start(
         for name, words in {**COMPONENTS, **watcher}.items():
             log = home / "logs" / f"{name}.log"
             processes.start(name, [str(BIN / "airflow"), *words], env, log)
-        tell("making the pool and the connection")
-        _set_up(env)
         tell("waiting for Airflow")
         _wait(instance)
+        _make_pool(instance)
     except BaseException:
         processes.stop()
         raise
@@ -281,13 +280,14 @@ def _migrate(env: dict[str, str], home: Path) -> None:
     done.write_text(wanted, "utf-8")
 
 
-def _set_up(env: dict[str, str]) -> None:
-    from strata_airflow.setup import SetupError, make_pool
+def _make_pool(instance: Instance) -> None:
+    """Make the pool of Spark's jobs over the interface: a command of Airflow takes seconds."""
+    from strata_airflow.setup import POOL, PURPOSE
 
     try:
-        make_pool(1, env)
-    except SetupError as error:
-        raise StartError(str(error)) from error
+        instance.api.set_pool(POOL, 1, PURPOSE)
+    except ApiError as error:
+        raise StartError(f"Airflow refuses the pool of Spark's jobs: {error}") from error
 
 
 def _wait(instance: Instance) -> None:

@@ -43,6 +43,16 @@ class Api:
         found = self._call("GET", "/api/v2/importErrors")["import_errors"]
         return [f"{error['filename']}\n{error['stack_trace']}" for error in found]
 
+    def set_pool(self, name: str, slots: int, purpose: str) -> None:
+        """Make a pool, or change its size."""
+        body = {"slots": slots, "description": purpose, "include_deferred": False}
+        try:
+            self._call("POST", "/api/v2/pools", {"name": name, **body})
+        except ApiError as error:
+            if ": 409 " not in str(error):
+                raise
+            self._call("PATCH", f"/api/v2/pools/{name}", {"pool": name, **body})
+
     def pause(self, dag: str, *, paused: bool) -> None:
         """Pause a DAG, or let it run."""
         self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused})

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -86,12 +87,13 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
         Progress() as progress,
         around(progress) as variables,
         ClassArchive().being_written() as take_archive,
+        ThreadPoolExecutor(1) as beside,
     ):
-        progress.stage(f"landing folder, {days} days of 2013")
-        landing = make_landing(places.WORKSPACE, days)
-        progress.stage("Airflow")
+        progress.stage(f"landing folder, {days} days of 2013, and Airflow")
+        laying_out = beside.submit(make_landing, places.WORKSPACE, days)
         try:
             instance = start(schedules=False, tell=progress.detail, extra=variables)
+            landing = laying_out.result()
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
                 figures = _work(instance, progress, landing, days, budget_bytes, take_archive)

@@ -135,13 +135,18 @@ class _Stream:
         return found
 
     def _in_shard(self, course: Course) -> Bools:
-        """Return which are not ahead of the shard; at an equal position the shard's row decides."""
+        """Return which are not ahead of the shard; at an equal position the shard's row decides.
+
+        It does where the shard had reached the position before the batch. Where an earlier leg did,
+        the shard's row is that of before; see `_in_batch`.
+        """
         leg = course.legs_of(self.at)
         commit = np.array(course.commits, np.int64)[leg]
         lsn = np.array(course.lsns, np.int64)[leg]
         stale = np.array(course.stale, bool)[leg]
+        old = np.array(course.old, bool)[leg]
         before = (self.commit < commit) | ((self.commit == commit) & (self.lsn < lsn))
-        level = (self.commit == commit) & (self.lsn == lsn) & (lsn > 0)
+        level = (self.commit == commit) & (self.lsn == lsn) & (lsn > 0) & old
         there = np.zeros(self.group.max(initial=-1) + 1, bool)
         there[self.group[self.op == OLD]] = True
         done = np.select(

@@ -81,6 +81,7 @@ class Course:
     lsns: tuple[int, ...] = ()
     snapshots: tuple[int, ...] = ()  # that the leg follows
     times: tuple[int, ...] = ()  # the latest time before the leg
+    old: tuple[bool, ...] = ()  # the shard itself had reached this position, no earlier leg did
     epochs: tuple[int, ...] = ()  # places where an epoch begins
     emptied: tuple[tuple[int, int], ...] = ()  # place and time at which a snapshot replaces all
     progress: StreamProgress | None = None  # after the batch; None: the stream has no positions
@@ -131,7 +132,7 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
     """
     now, stale, latest = before, False, 0
     starts, stales, commits, lsns, snapshots = [], [], [], [], []
-    times, epochs, emptied = [], [], []
+    times, old, epochs, emptied = [], [], [], []
     for leg in legs:
         if leg.snapshot:
             stale = leg.snapshot in now.older
@@ -150,6 +151,7 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
         lsns.append(now.lsn)
         snapshots.append(now.snapshot)
         times.append(latest)
+        old.append((now.epoch, now.commit, now.lsn) == (before.epoch, before.commit, before.lsn))
         if not stale:
             commit, lsn = max((now.commit, now.lsn), (leg.commit, leg.lsn))
             now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
@@ -161,6 +163,7 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
         tuple(lsns),
         tuple(snapshots),
         tuple(times),
+        tuple(old),
         tuple(epochs),
         tuple(emptied),
         now if starts else None,

@@ -89,6 +89,28 @@ def test_rows_at_the_same_place_of_the_log_are_told_by_what_is_in(tmp_path: Path
     assert reports[1].counts.repeated == 2
 
 
+@pytest.mark.parametrize("emptied", ["t", "d"])
+def test_a_table_that_is_emptied_and_copied_anew_keeps_rows_of_each_file(
+    tmp_path: Path, emptied: str
+) -> None:
+    """The rows of the copy share a place, and the end of the first file stands between them."""
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [message("c", key, "old", (20, 25 + key)) for key in range(4)])
+    run(world, 1, 1)
+    copied = [message("c", key, "new", (60, 65)) for key in range(4)]
+    if emptied == "t":
+        removed = [message("t", 0, "", (40, 45))]
+    else:
+        removed = [message("d", key, "", (40, 45 + key)) for key in range(4)]
+    put(world, 2, later([*removed, *copied[:2]], 1), "first")
+    put(world, 2, later(copied[1:], 1), "second")
+
+    [report] = run(world, 2, 2)
+
+    assert table_at(world, 2 * DAY - 1) == {key: ("new", None) for key in range(4)}
+    assert report.counts.repeated == 1
+
+
 def test_a_transaction_may_stand_before_another_in_the_log_and_end_behind_it(
     tmp_path: Path,
 ) -> None:
@@ -237,7 +259,9 @@ def test_any_delivery_of_a_stream_counts_as_one(seed: int) -> None:
                 first = random.randint(0, done)
                 done = random.randint(done, len(stream))
                 lines += stream[first:done]
-            put(again, day, lines)
+            cut = random.randint(0, len(lines))  # two files of one batch
+            put(again, day, lines[:cut], "a")
+            put(again, day, lines[cut:], "b")
             if random.random() < 0.5:
                 run(again, taken + 1, day)
                 taken = day

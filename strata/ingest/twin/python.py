@@ -265,6 +265,11 @@ def _object(value: Any, types: Mapping[str, Any], column_type: ColumnType) -> ob
         if value.get("binary") is not None:
             return leaf_of(value, column_type)
         raise Undecided("a number without its text")
+    fields = (
+        ("months", "days", "micros") if kind is Kind.INTERVAL else ("grantee", "grantor", "mode")
+    )
+    if not types.keys() <= {*fields}:
+        raise Unreadable("a struct with other fields")
     wanted = {"months": INT32, "days": INT32, "micros": INT64, "mode": UINT64}
     if kind is Kind.ACLITEM:
         wanted |= dict.fromkeys(("grantee", "grantor"), ColumnType(Kind.UINT32))

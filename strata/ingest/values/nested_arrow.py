@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from strata.format.encodings import DIMENSIONS, arrow_type
 from strata.ingest.values.column import NONE_BAD, Cast, with_nulls
-from strata.ingest.values.nested import FLAGS, cut_into_lists, joined, mapped, structure
+from strata.ingest.values.nested import FLAGS, RANGE, cut_into_lists, joined, mapped, structure
 from strata.model.types import ColumnType, Kind
 
 Arrays = Callable[[pa.Array, ColumnType], Cast]
@@ -129,6 +129,8 @@ def _record(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
 
 def _range(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
     assert target.element is not None
+    if not pa.types.is_struct(values.type) or {f.name for f in values.type} - RANGE:
+        raise TypeError(values.type)
     nulls = values.is_null()
     ends = [convert(_child(values, name), target.element) for name in ("lower", "upper")]
     flags = []

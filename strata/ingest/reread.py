@@ -21,6 +21,13 @@ from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
 BEFORE: Final = "before"
+LISTS: Final = (
+    pa.ListScalar,
+    pa.LargeListScalar,
+    pa.FixedSizeListScalar,
+    pa.ListViewScalar,
+    pa.LargeListViewScalar,
+)
 SHORT: Final = 32  # longer texts seldom repeat, and are not remembered
 
 Value = Callable[[str, ColumnType], object]
@@ -224,7 +231,7 @@ def _plain(scalar: pa.Scalar) -> Any:
         return scalar.value
     if pa.types.is_map(kind):
         return [(_plain(entry["key"]), _plain(entry["value"])) for entry in scalar.values]
-    if isinstance(scalar, pa.ListScalar | pa.LargeListScalar | pa.FixedSizeListScalar):
+    if isinstance(scalar, LISTS):
         return [_plain(item) for item in scalar.values]
     if isinstance(scalar, pa.StructScalar):
         return {name: _plain(item) for name, item in scalar.items()}

@@ -84,6 +84,8 @@ def _is_list(arrow_type: pa.DataType) -> bool:
         pa.types.is_list(arrow_type)
         or pa.types.is_large_list(arrow_type)
         or pa.types.is_fixed_size_list(arrow_type)
+        or pa.types.is_list_view(arrow_type)
+        or pa.types.is_large_list_view(arrow_type)
     )
 
 

@@ -131,7 +131,9 @@ class _Stream:
         known = (self.op != OLD) & (self.lsn != UNKNOWN)
         if not known.any() or not course.starts:
             return np.zeros(len(self.op), bool)
-        found: Bools = known & (self._in_shard(course) | self._in_batch(course, known))
+        stale = known & np.array(course.stale, bool)[course.legs_of(self.at)]
+        fresh = known & ~stale  # what is left out hides nothing behind it
+        found: Bools = stale | (fresh & (self._in_shard(course) | self._in_batch(course, fresh)))
         return found
 
     def _in_shard(self, course: Course) -> Bools:
@@ -143,7 +145,6 @@ class _Stream:
         leg = course.legs_of(self.at)
         commit = np.array(course.commits, np.int64)[leg]
         lsn = np.array(course.lsns, np.int64)[leg]
-        stale = np.array(course.stale, bool)[leg]
         old = np.array(course.old, bool)[leg]
         before = (self.commit < commit) | ((self.commit == commit) & (self.lsn < lsn))
         level = (self.commit == commit) & (self.lsn == lsn) & (lsn > 0) & old
@@ -154,7 +155,7 @@ class _Stream:
             [there[self.group], ~there[self.group], np.zeros(len(self.op), bool)],
             default=True,
         )
-        found: Bools = stale | before | (level & done)
+        found: Bools = before | (level & done)
         return found
 
     def _in_batch(self, course: Course, known: Bools) -> Bools:

@@ -89,6 +89,25 @@ def test_rows_at_the_same_place_of_the_log_are_told_by_what_is_in(tmp_path: Path
     assert reports[1].counts.repeated == 2
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_changes_from_before_a_snapshot_that_come_again_hide_none_of_its_rows(
+    tmp_path: Path, apart: bool
+) -> None:
+    """The sink was cut off within the snapshot, and begins anew with messages before it."""
+    world = world_of(tmp_path, "debezium", snapshots="replace")
+    before = [message("c", 1, "a", (20, 25)), message("c", 2, "b", (30, 35))]
+    rows = [read(1, "a", 60, "first"), read(2, "b2", 60), read(3, "c", 60, "last")]
+    put(world, 1, before)
+    put(world, 2, later(rows[:1], 1))
+    put(world, 3, later([*before, *([] if apart else rows)], 2))
+    put(world, 4, later([*(rows if apart else []), message("u", 1, "a2", (65, 70))], 3))
+
+    reports = run(world, 1, 4)
+
+    assert table_at(world, 4 * DAY - 1) == {1: ("a2", None), 2: ("b2", None), 3: ("c", None)}
+    assert not any(report.counts.contradictions for report in reports)
+
+
 @pytest.mark.parametrize("emptied", ["t", "d"])
 def test_a_table_that_is_emptied_and_copied_anew_keeps_rows_of_each_file(
     tmp_path: Path, emptied: str

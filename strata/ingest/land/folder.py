@@ -201,7 +201,10 @@ def open_local(file: SourceFile) -> pa.NativeFile:
         if number >= 0:
             os.close(number)
         raise InvalidRequest(
-            "the source file cannot be opened", file=file.name, reason=error.strerror or str(error)
+            "the source file cannot be opened",
+            file=file.name,
+            reason=error.strerror or str(error),
+            cure="give the ingest the right to read it, or bring it back; then run again",
         ) from error
     if not regular or not stays:
         os.close(number)

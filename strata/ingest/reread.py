@@ -21,6 +21,13 @@ from strata.model.spec import ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
 BEFORE: Final = "before"
+LISTS: Final = (
+    pa.ListScalar,
+    pa.LargeListScalar,
+    pa.FixedSizeListScalar,
+    pa.ListViewScalar,
+    pa.LargeListViewScalar,
+)
 SHORT: Final = 32  # longer texts seldom repeat, and are not remembered
 
 Value = Callable[[str, ColumnType], object]
@@ -120,7 +127,7 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fi
     except Unreadable as error:
         return partial(_unreadable, str(error)), set(raw.columns), None
     if spec.source.envelope in ORDERED:
-        row, schema = _of_change(message)
+        row, schema = _of_change(message, spec.key if spec.source.envelope == "upsert" else ())
     else:
         row, schema = message, None
     if not isinstance(row, Mapping):
@@ -134,26 +141,50 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fi
             return None
         if isinstance(found, str) and spec.source.form_text(name, kind.kind):
             return _from_text(found, name, kind, spec)
-        return twin.from_connect(found, (schema or {}).get(name), kind)
+        told = (schema or {}).get(name)
+        if told is None and spec.source.envelope != "debezium":
+            return reader_of(name, kind, spec)(found)
+        return twin.from_connect(found, told, kind)
 
     return value, set(row), None
 
 
-def _of_change(message: Any) -> tuple[Any, dict[str, Any] | None]:
+def _of_change(message: Any, key: Sequence[str]) -> tuple[Any, dict[str, Any] | None]:
     """Return the row that a change event or a keyed record is about, and its fields' schemas."""
     body, schema = _payload(message)
-    if isinstance(body, Mapping) and "op" not in body and {"key", "value"} <= body.keys():
-        key, _ = _payload(body["key"])
+    beside: Any = None
+    told: dict[str, Any] | None = None
+    if _has_two_parts(body, key):
+        beside, of_key = _payload(body["key"])
+        told = _fields(of_key)
+        if not isinstance(beside, Mapping) and len(key) == 1:  # a key without a name
+            beside = {key[0]: beside}
+            told = {key[0]: of_key} if isinstance(of_key, Mapping) else None
         body, schema = _payload(body["value"])
         if body is None:
-            return key, None
-    else:
-        key = None
+            return beside, told
     if not isinstance(body, Mapping) or "op" not in body:
-        return body, _fields(schema)
+        both = isinstance(body, Mapping) and isinstance(beside, Mapping)
+        return {**beside, **body} if both else body, _merged(told, _fields(schema))
     side = BEFORE if body["op"] == "d" else "after"
-    row = body.get(side)
-    return (key if row is None else row), _side(schema, side)
+    row, of_row = body.get(side), _side(schema, side)
+    return (beside, _merged(of_row, told)) if row is None else (row, of_row)
+
+
+def _has_two_parts(body: Any, key: Sequence[str]) -> bool:
+    """Return whether an object is a key and a value, and not a row with columns of these names."""
+    if not isinstance(body, Mapping) or "op" in body or not {"key", "value"} <= body.keys():
+        return False
+    if any(name in body for name in key):
+        names, _ = _payload(body["key"])
+        return isinstance(names, Mapping) and all(name in names for name in key)
+    return True
+
+
+def _merged(*schemas: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the schemas of fields together, the last one counts; None: there are none."""
+    found = {name: field for schema in schemas if schema for name, field in schema.items()}
+    return found or None
 
 
 def _payload(message: Any) -> tuple[Any, Any]:
@@ -200,7 +231,7 @@ def _plain(scalar: pa.Scalar) -> Any:
         return scalar.value
     if pa.types.is_map(kind):
         return [(_plain(entry["key"]), _plain(entry["value"])) for entry in scalar.values]
-    if isinstance(scalar, pa.ListScalar | pa.LargeListScalar | pa.FixedSizeListScalar):
+    if isinstance(scalar, LISTS):
         return [_plain(item) for item in scalar.values]
     if isinstance(scalar, pa.StructScalar):
         return {name: _plain(item) for name, item in scalar.items()}

@@ -31,14 +31,17 @@ from strata.store.retry import Patience
 from strata.store.s3_client import (
     BEYOND,
     CONFLICT,
+    LISTED,
     MISSING,
     THERE,
     S3Address,
     S3Client,
+    body_of,
     boto_errors,
     client_error,
     outside,
     refusal_code,
+    said,
 )
 
 T = TypeVar("T")
@@ -83,7 +86,7 @@ class S3Blob:
             end = whole if length is None else min(whole, start + length)
             if start + len(data) >= end:
                 return data
-            return b"".join([data, *self._rest(name, reply["ETag"], start + len(data), end)])
+            return b"".join([data, *self._rest(name, said(reply, "ETag"), start + len(data), end)])
 
     def set(self, key: str, data: bytes) -> None:
         """See `Blob.set`."""
@@ -197,7 +200,7 @@ class S3Blob:
         bill.charge({what: number})
 
     def _body(self, reply: Any) -> bytes:
-        data: bytes = reply["Body"].read()
+        data = body_of(reply)
         self._count("bytes_in", len(data))
         return data
 
@@ -237,7 +240,7 @@ class S3Blob:
     def _upload(self, name: str, data: bytes) -> None:
         """Store data in parts, which become visible together at the end."""
         upload = self._call("create_multipart_upload", Key=name, ChecksumAlgorithm="CRC32")
-        which = {"Key": name, "UploadId": upload["UploadId"]}
+        which = {"Key": name, "UploadId": said(upload, "UploadId")}
         view = memoryview(data)
 
         def part(number: int) -> dict[str, Any]:
@@ -302,7 +305,7 @@ class S3Blob:
 
     def _size(self, name: str) -> int | None:
         try:
-            return int(self._call("head_object", Key=name)["ContentLength"])
+            return int(said(self._call("head_object", Key=name), "ContentLength"))
         except client_error() as error:
             if refusal_code(error) in MISSING:
                 return None
@@ -363,6 +366,7 @@ class S3Blob:
         arguments |= {"Prefix": name, "MaxKeys": PAGE}
         while True:
             page = self._call("list_objects_v2", **arguments)
+            said(page, LISTED)
             yield page
             if not page.get("IsTruncated"):
                 return

@@ -4,6 +4,7 @@ Credentials come from the ordinary chain of AWS; nothing here reads, keeps or sh
 """
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 THERE: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 BEYOND: Final = frozenset({"InvalidRange", "416"})
+LISTED: Final = "IsTruncated"  # what each page of a listing says
+_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
 _CURES: Final = {
     "NoSuchBucket": "make the bucket, or correct its address in the settings",
     "AccessDenied": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
@@ -120,7 +123,39 @@ class S3Client:
         """
         pages = self.boto.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self.address.bucket, Prefix=prefix):
+            said(page, LISTED)
             yield from page.get("Contents", ())
+
+
+def said(reply: Any, name: str) -> Any:
+    """Return what each whole reply says.
+
+    A connection that ends within the headers leaves a reply without the others and without its
+    body, and botocore takes that for all of it: a list without objects, an object without bytes.
+    Raises: Unavailable for a reply that does not say it.
+    """
+    if name not in reply:
+        raise _ended_early()
+    return reply[name]
+
+
+def body_of(reply: Any) -> bytes:
+    """Return the bytes of an object, or of the range that was asked for, all of them.
+
+    Raises: Unavailable for a reply that ends early.
+    """
+    data: bytes = reply["Body"].read()
+    size = reply.get("ContentLength")
+    if size is None:
+        found = _RANGE.match(str(reply.get("ContentRange")))
+        size = int(found[2]) - int(found[1]) + 1 if found else None
+    if size != len(data):
+        raise _ended_early()
+    return data
+
+
+def _ended_early() -> Unavailable:
+    return Unavailable("a reply of S3 ended early", certain=True, cure="try again")
 
 
 @lru_cache(maxsize=8)

@@ -5,6 +5,7 @@ replaced meanwhile, that is an error, never a mixture.
 """
 
 import io
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -12,17 +13,22 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from strata.errors import Unavailable
+from strata.store.retry import Patience
 from strata.store.s3_client import (
     MISSING,
     S3Address,
+    body_of,
+    boto_errors,
     client_error,
     client_of,
     outside,
     refusal_code,
+    said,
 )
 
 AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is requested at once
 SECOND: Final = 1_000_000_000
+PATIENCE: Final = Patience(attempts=4, first_ms=100)  # with replies that end early
 CHANGED: Final = frozenset({"PreconditionFailed", "412"})
 
 
@@ -73,7 +79,8 @@ class Bucket:
                 if refusal_code(error) in MISSING:
                     return None
                 raise
-            return _found(key, reply["ContentLength"], reply["LastModified"], reply["ETag"])
+            size, modified = said(reply, "ContentLength"), said(reply, "LastModified")
+            return _found(key, size, modified, said(reply, "ETag"))
 
     def url(self, key: str) -> str:
         """Return the address of one object, from which `by_url` finds it again anywhere."""
@@ -157,9 +164,7 @@ class ObjectStream(io.RawIOBase):
         how = {"IfMatch": self._version} if self._version else {}
         with outside(self._address, self._key):
             try:
-                whole = self._address.prefix + self._key
-                reply = client_of(self._address).ask("get_object", Key=whole, Range=span, **how)
-                self._held = reply["Body"].read()
+                self._held = self._body(Range=span, **how)
             except client_error() as error:
                 if refusal_code(error) in CHANGED | MISSING:
                     raise _changed(self._key) from error
@@ -167,6 +172,24 @@ class ObjectStream(io.RawIOBase):
         self._start = self._position
         if len(self._held) < length:
             raise _changed(self._key)
+
+    def _body(self, **how: str) -> bytes:
+        """Return the bytes of a range, asked for again while a reply ends early.
+
+        boto3 itself asks again only until a reply begins.
+        """
+        early: tuple[type[Exception], ...] = (Unavailable, *boto_errors())
+        for attempt in range(PATIENCE.attempts - 1):
+            reply = self._reply(how)
+            try:
+                return body_of(reply)
+            except early:
+                time.sleep(PATIENCE.pause_s(attempt))
+        return body_of(self._reply(how))
+
+    def _reply(self, how: dict[str, str]) -> Any:
+        key = self._address.prefix + self._key
+        return client_of(self._address).ask("get_object", Key=key, **how)
 
 
 def _changed(key: str) -> Unavailable:

@@ -27,6 +27,7 @@ from strata.store.sqlite import Sqlite
 T = TypeVar("T")
 
 BUSY_S: Final = 30.0  # how long to wait for other writers before giving up
+UNWRITABLE: Final = "give this user the right to write the database file and its folder"
 _PAUSES: Final = Patience(first_ms=5, ceiling_ms=200)
 
 # Step from key to key over the index. DISTINCT would read each stored version.
@@ -221,6 +222,7 @@ class SqlConsensus:
             "the consensus database cannot be used",
             certain=certain or self._database.refused(cause),
             **details,
+            cure=UNWRITABLE if "readonly" in str(cause) else None,
         )
 
     def _address(self) -> str:

@@ -154,7 +154,7 @@ def test_a_reader_without_rights_changes_nothing(folder: Path, tmp_path: Path) -
             with pytest.raises(Unavailable) as told:
                 change()
             assert told.value.certain
-            assert "readonly" in str(told.value) or "right" in str(told.value)
+            assert "give this user the right" in str(told.value)
     assert listed(folder) == before
 
 

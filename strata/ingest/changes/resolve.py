@@ -131,17 +131,23 @@ class _Stream:
         known = (self.op != OLD) & (self.lsn != UNKNOWN)
         if not known.any() or not course.starts:
             return np.zeros(len(self.op), bool)
-        found: Bools = known & (self._in_shard(course) | self._in_batch(course, known))
+        stale = known & np.array(course.stale, bool)[course.legs_of(self.at)]
+        fresh = known & ~stale  # what is left out hides nothing behind it
+        found: Bools = stale | (fresh & (self._in_shard(course) | self._in_batch(course, fresh)))
         return found
 
     def _in_shard(self, course: Course) -> Bools:
-        """Return which are not ahead of the shard; at an equal position the shard's row decides."""
+        """Return which are not ahead of the shard; at an equal position the shard's row decides.
+
+        It does where the shard had reached the position before the batch. Where an earlier leg did,
+        the shard's row is that of before; see `_in_batch`.
+        """
         leg = course.legs_of(self.at)
         commit = np.array(course.commits, np.int64)[leg]
         lsn = np.array(course.lsns, np.int64)[leg]
-        stale = np.array(course.stale, bool)[leg]
+        old = np.array(course.old, bool)[leg]
         before = (self.commit < commit) | ((self.commit == commit) & (self.lsn < lsn))
-        level = (self.commit == commit) & (self.lsn == lsn) & (lsn > 0)
+        level = (self.commit == commit) & (self.lsn == lsn) & (lsn > 0) & old
         there = np.zeros(self.group.max(initial=-1) + 1, bool)
         there[self.group[self.op == OLD]] = True
         done = np.select(
@@ -149,7 +155,7 @@ class _Stream:
             [there[self.group], ~there[self.group], np.zeros(len(self.op), bool)],
             default=True,
         )
-        found: Bools = stale | before | (level & done)
+        found: Bools = before | (level & done)
         return found
 
     def _in_batch(self, course: Course, known: Bools) -> Bools:

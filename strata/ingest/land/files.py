@@ -93,7 +93,7 @@ def files_by_time(
 def fingerprint(file: SourceFile) -> str:
     """Return a hash of the file's bytes as they are stored.
 
-    Raises: InvalidRequest when the file is gone.
+    Raises: Unavailable when the file is gone.
     """
     digest = blake2b(digest_size=16)
     with open_file(file) as stream:

@@ -9,6 +9,7 @@ The time of change is the inode's (ctime). A person who replaces a file by one o
 its time of modification as well. Only the kernel sets the inode's.
 """
 
+import io
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land.source_file import SourceFile
 
 HIDDEN: Final = "._"
@@ -81,20 +82,22 @@ class Folder:
                 continue
             seen.add(folder)
             for entry in self._entries(folder):
-                if entry.name[0] in HIDDEN:
-                    continue
                 below = f"{relative}{entry.name}"
                 if entry.is_symlink():
                     links.append((entry.path, below))
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, f"{below}/"))
-                else:  # the folder's path has no links, so the file's has none
-                    yield below, self._file(entry.path, entry.stat(follow_symlinks=False))
+                elif (facts := _stat_or_none(entry)) is not None:
+                    # The folder's path has no links, so the file's has none.
+                    yield below, self._file(entry.path, facts)
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return what is in a folder, but for markers of other tools."""
         try:
             with os.scandir(folder) as entries:
-                return list(entries)
+                return [entry for entry in entries if entry.name[0] not in HIDDEN]
+        except FileNotFoundError as error:
+            raise file_gone(shown_name(self._name(folder)), "folder") from error
         except OSError as error:
             raise InvalidRequest(
                 "a source folder cannot be read",
@@ -119,9 +122,7 @@ class Folder:
         try:
             return os.stat(path, follow_symlinks=False)
         except OSError as error:
-            raise InvalidRequest(
-                "the source file is gone", file=shown_name(self._name(path)), reason=error.strerror
-            ) from error
+            raise file_gone(shown_name(self._name(path))) from error
 
     def _check_inside(self, path: str | Path, absolute: str, allowed: Sequence[str]) -> None:
         if self._follow_links or self._inside(absolute, allowed):
@@ -153,6 +154,14 @@ class Folder:
 
     def _name(self, path: str) -> str:
         return path.removeprefix(self._root)
+
+
+def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return what is known of an entry; None: it was renamed or removed since it was listed."""
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def check_file_name(name: str) -> None:
@@ -190,7 +199,7 @@ def open_local(file: SourceFile) -> pa.NativeFile:
     """Open a file on this machine.
 
     Raises: InvalidRequest when it cannot be opened, is no longer a file, or its path leads
-    elsewhere than when it was found.
+    elsewhere than when it was found; Unavailable when it is gone, or the disk fails.
     """
     number = -1
     try:
@@ -200,25 +209,62 @@ def open_local(file: SourceFile) -> pa.NativeFile:
     except OSError as error:
         if number >= 0:
             os.close(number)
+        if isinstance(error, FileNotFoundError):
+            raise file_gone(file.name) from error
         raise InvalidRequest(
-            "the source file cannot be opened", file=file.name, reason=error.strerror or str(error)
+            "the source file cannot be opened",
+            file=file.name,
+            reason=error.strerror or str(error),
+            cure="give the ingest the right to read it",
         ) from error
     if not regular or not stays:
         os.close(number)
         raise _swapped(file)
-    return pa.PythonFile(os.fdopen(number, "rb", buffering=0), mode="r")
+    return pa.PythonFile(LocalFile(number, file.name), mode="r")
+
+
+class LocalFile(io.FileIO):
+    """An open file; an error of its disk is not taken for damage of the file."""
+
+    def __init__(self, number: int, shown: str) -> None:
+        """Take over an open file by its number; `shown` is its name for people."""
+        super().__init__(number)
+        self._shown = shown
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes. Raises: Unavailable."""
+        try:
+            return super().read(size)
+        except OSError as error:
+            raise Unavailable(
+                "the disk of a source file fails",
+                certain=True,
+                file=self._shown,
+                reason=error.strerror,
+                cure="check the disk or its network, then run again",
+            ) from error
+
+
+def file_gone(name: str, what: str = "file") -> Unavailable:
+    """Return the error for a file, or a folder, that was there when its folder was listed."""
+    return Unavailable(
+        f"the source {what} is gone",
+        certain=True,
+        file=name,
+        cure="run again: the folder is listed anew; leave files there until they are in",
+    )
 
 
 def seen_local(file: SourceFile) -> tuple[int, int]:
     """Return a file's current size, and when it was changed.
 
-    Raises: InvalidRequest when it is gone, or its path leads elsewhere than it did.
+    Raises: Unavailable when it is gone; InvalidRequest when its path leads elsewhere than it did.
     """
     try:
         seen = os.stat(file.path, follow_symlinks=False)
         stays = stat.S_ISREG(seen.st_mode) and os.path.realpath(file.path) == file.path
     except OSError as error:
-        raise InvalidRequest("the source file is gone", file=file.name) from error
+        raise file_gone(file.name) from error
     if not stays:
         raise _swapped(file)
     return seen.st_size, seen.st_ctime_ns

@@ -11,7 +11,14 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.ingest.land.folder import HIDDEN, Folder, check_file_name, open_local, seen_local
+from strata.ingest.land.folder import (
+    HIDDEN,
+    Folder,
+    check_file_name,
+    file_gone,
+    open_local,
+    seen_local,
+)
 from strata.ingest.land.source_file import SourceFile
 from strata.store.s3_read import Bucket, ListedObject, ObjectStream, by_url
 
@@ -99,8 +106,8 @@ def open_file(file: SourceFile) -> pa.NativeFile:
     """Return the file's stored bytes as a stream that can seek.
 
     Raises: InvalidRequest when it cannot be opened, or its path leads elsewhere than when it was
-    found; Unavailable, also while it is read, when a server does not answer or has another object
-    than the one that was found.
+    found; Unavailable, also while it is read, when it is gone, the disk fails, or a server does not
+    answer or has another object than the one that was found.
     """
     if file.path.startswith(S3):
         stream = ObjectStream(file.path, file.size_bytes, file.version)
@@ -133,5 +140,5 @@ def _seen(file: SourceFile) -> tuple[int, int]:
     bucket, key = by_url(file.path)
     found = bucket.at(key)
     if found is None:
-        raise InvalidRequest("the source file is gone", file=file.name)
+        raise file_gone(file.name)
     return found.size_bytes, found.changed_ns

@@ -34,6 +34,8 @@ from strata.model.schema import Relation
 GONE: Final = (True, "true", "True", "t", "1", 1)
 KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
 TWICE: Final = "a key stands twice"
+FLAT: Final = "not a change event: it has no op (envelope: upsert takes flattened rows)"
+TRANSACTION: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
 WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
 PLACEHOLDERS: Final = frozenset(
@@ -224,9 +226,9 @@ def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
 
 def _event(value: Any, key: Sequence[str]) -> Event | str | None:
     """Return the content of an event; None: it is not a change; text: what is wrong with it."""
-    record_key, whole = None, value
+    record_key, key_schema, whole = None, None, value
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
-        record_key, _ = _payload(value["key"])
+        record_key, key_schema = _payload(value["key"])
         value = value["value"]
     body, schema = _payload(value)
     if any(isinstance(part, Twice) for part in (whole, value, body, record_key)):
@@ -237,18 +239,30 @@ def _event(value: Any, key: Sequence[str]) -> Event | str | None:
         return "not a change event"
     op = body.get("op")
     if op is None:
-        known = ("status", "ddl", "tableChanges", "databaseName", "ts_ms")
-        return None if any(name in body for name in known) else "not a change event"
+        return None if _is_notice(body) else FLAT
     if op == "m":
         return None
     if op not in OPS:
         return f"an unknown operation: {op!r}"
-    return _change(OPS[op], body, schema, key, record_key)
+    return _change(OPS[op], body, schema, key, (record_key, _fields(key_schema)))
+
+
+def _is_notice(body: dict[str, Any]) -> bool:
+    """Return whether a message is about a transaction, a schema or a heartbeat, not about a row."""
+    transaction = body.get("status") in ("BEGIN", "END") and body.keys() <= TRANSACTION
+    told = ("ddl", "tableChanges", "databaseName")
+    ddl = isinstance(body.get("source"), dict) and any(name in body for name in told)
+    return transaction or ddl or body.keys() == {"ts_ms"}
 
 
 def _change(
-    op: int, body: dict[str, Any], schema: Any, key: Sequence[str], record_key: Any
+    op: int,
+    body: dict[str, Any],
+    schema: Any,
+    key: Sequence[str],
+    record: tuple[Any, dict[str, Any]],
 ) -> Event | str:
+    """Return a change; `record`: the key beside the event, and the schema of the key's fields."""
     before, after = body.get("before"), body.get("after")
     origin = body.get("source")
     time = origin.get("ts_ms") if isinstance(origin, dict) else None
@@ -257,8 +271,10 @@ def _change(
     if op == TRUNCATE:
         return Event(op, {}, moment, None, place)
     row = before if op == DELETE else after
+    fields = _row_schema(schema, "before" if op == DELETE else "after")
     if op == DELETE and not isinstance(row, dict):
-        row = record_key
+        row, of_key = record
+        fields = {**(fields or {}), **of_key} or None
     if isinstance(row, Twice):
         return TWICE
     if not isinstance(row, dict):
@@ -267,7 +283,6 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    fields = _row_schema(schema, "before" if op == DELETE else "after")
     return Event(op, row, moment, fields, place)
 
 
@@ -280,12 +295,14 @@ def _payload(value: Any) -> tuple[Any, Any]:
 
 def _row_schema(schema: Any, which: str) -> dict[str, Any] | None:
     """Return the Connect schema of each field of the row; None if there is none."""
-    if not isinstance(schema, dict):
-        return None
-    for field in schema.get("fields") or ():
-        if field.get("field") == which:
-            return {f.get("field"): f for f in field.get("fields") or ()}
-    return None
+    row = _fields(schema).get(which)
+    return None if row is None else _fields(row)
+
+
+def _fields(schema: Any) -> dict[str, Any]:
+    """Return the Connect schema of each field of a struct."""
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return {field.get("field"): field for field in fields or ()}
 
 
 def read_records(
@@ -296,9 +313,10 @@ def read_records(
     *,
     array: bool = False,
 ) -> RawFile:
-    """Return keyed rows: `{"key": ..., "value": row or null}`, or plain rows with a mark.
+    """Return keyed rows: `{"key": ..., "value": row or null}`, or plain rows.
 
-    A row is a tombstone if its value is null, or if the key `deleted` is true in it.
+    A row is a tombstone if its value is null, or if the key `deleted` is true in it. Each part may
+    be the payload of a schema.
     Raises: as `read_lines`, `read_array`.
     """
     found = read_array(source) if array else read_lines(source)
@@ -319,22 +337,34 @@ def read_records(
 def _record(value: Any, key: set[str], deleted: str) -> Event | str:
     if not isinstance(value, dict):
         return "not a JSON object"
-    if value.keys() >= {"key", "value"} and not key & value.keys():
-        key_values, _ = _payload(value["key"])
+    if _has_key_beside(value, key):
+        key_values, key_schema = _payload(value["key"])
         row, schema = _payload(value["value"])
         time = value.get("timestamp")
-        if not isinstance(key_values, dict):
-            key_values = {next(iter(key)): key_values} if len(key) == 1 else {}
-        if any(isinstance(part, Twice) for part in (value, key_values, value["value"], row)):
-            return TWICE
-        if row is None:
-            return Event(DELETE, key_values, time)
-        fields = schema.get("fields") if isinstance(schema, dict) else None
-        known = {f.get("field"): f for f in fields} if fields else None
-        return Event(UPSERT, {**key_values, **row}, time, known)
-    if isinstance(value, Twice):
+        parts = [value, key_values, value["value"], row]
+    else:
+        key_values, key_schema, time = {}, None, None
+        row, schema = _payload(value)
+        parts = [value, row]
+    if any(isinstance(part, Twice) for part in parts):
         return TWICE
-    mark = value.get(deleted) if deleted else None
+    of_key = _fields(key_schema)
+    if not isinstance(key_values, dict):
+        [name, *more] = key
+        of_key = {name: key_schema} if isinstance(key_schema, dict) and not more else {}
+        key_values = {} if more else {name: key_values}
+    known = {**of_key, **_fields(schema)} or None
+    if row is None:
+        return Event(DELETE, key_values, time, known)
+    mark = row.get(deleted) if deleted else None
     if mark not in (*GONE, *KEPT):
         return f"the column {deleted} is no boolean"
-    return Event(DELETE if mark in GONE else UPSERT, value, None)
+    return Event(DELETE if mark in GONE else UPSERT, {**key_values, **row}, time, known)
+
+
+def _has_key_beside(value: dict[str, Any], key: set[str]) -> bool:
+    """Return whether an object is a record; a plain row may have columns `key` and `value`."""
+    if not value.keys() >= {"key", "value"}:
+        return False
+    names, _ = _payload(value["key"])
+    return not key & value.keys() or (isinstance(names, dict) and names.keys() >= key)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ingest.values.cast import NumberText, from_text
+from strata.ingest.values.nested_arrow import LISTS
 from strata.model.types import parse_type
 
 ROWS: Final = 20_000  # of each file that a proposal is based on
@@ -104,7 +105,7 @@ def guess_arrow(kind: pa.DataType | None) -> str:
         return f"numeric({kind.precision},{kind.scale})"
     if pa.types.is_time(kind):
         return "time"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if any(is_kind(kind) for is_kind in LISTS):
         return f"list<{guess_arrow(kind.value_type)}>"
     if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
         return f"map<{guess_arrow(kind.item_type)}>"

@@ -47,6 +47,10 @@ class Leg:
     lsn: int
     latest: int  # the latest time
 
+    def is_before(self, snapshot: int) -> bool:
+        """Return whether these are changes from before a snapshot, all of them."""
+        return not self.snapshot and 0 < self.commit < snapshot and self.lsn < snapshot
+
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
@@ -81,6 +85,7 @@ class Course:
     lsns: tuple[int, ...] = ()
     snapshots: tuple[int, ...] = ()  # that the leg follows
     times: tuple[int, ...] = ()  # the latest time before the leg
+    old: tuple[bool, ...] = ()  # the shard itself had reached this position, no earlier leg did
     epochs: tuple[int, ...] = ()  # places where an epoch begins
     emptied: tuple[tuple[int, int], ...] = ()  # place and time at which a snapshot replaces all
     progress: StreamProgress | None = None  # after the batch; None: the stream has no positions
@@ -127,12 +132,19 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
     `policy`: what to do with a snapshot that is not the first (`source.snapshots`); a snapshot
     after an incomplete one replaces it. `empty`: the shard has no rows.
 
+    Changes from before a snapshot may come again, and be followed by the rest of the snapshot, or
+    by all of it. They are stale: the snapshot has what they did, and must not be taken for one that
+    has ended before them. Errs: a change is from before a snapshot only if it is older by both of
+    its places; others may have been committed while the snapshot was read.
+
     Raises: InvalidRequest for another snapshot if the declaration refuses it.
     """
+    legs = [*legs]
+    last = {leg.snapshot: number for number, leg in enumerate(legs)}
     now, stale, latest = before, False, 0
     starts, stales, commits, lsns, snapshots = [], [], [], [], []
-    times, epochs, emptied = [], [], []
-    for leg in legs:
+    times, old, epochs, emptied = [], [], [], []
+    for number, leg in enumerate(legs):
         if leg.snapshot:
             stale = leg.snapshot in now.older
         if leg.snapshot not in (0, now.snapshot) and not stale:
@@ -144,13 +156,16 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
             older = now.older | {now.snapshot} if now.snapshot else now.older
             now = StreamProgress(now.epoch + 1, leg.snapshot, whole=False, older=older)
             epochs.append(leg.at)
+        goes_on = not now.whole or last.get(now.snapshot, -1) > number
+        left_out = stale or (goes_on and leg.is_before(now.snapshot))
         starts.append(leg.at)
-        stales.append(stale)
+        stales.append(left_out)
         commits.append(now.commit)
         lsns.append(now.lsn)
         snapshots.append(now.snapshot)
         times.append(latest)
-        if not stale:
+        old.append((now.epoch, now.commit, now.lsn) == (before.epoch, before.commit, before.lsn))
+        if not left_out:
             commit, lsn = max((now.commit, now.lsn), (leg.commit, leg.lsn))
             now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
             latest, empty = max(latest, leg.latest), False
@@ -161,6 +176,7 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
         tuple(lsns),
         tuple(snapshots),
         tuple(times),
+        tuple(old),
         tuple(epochs),
         tuple(emptied),
         now if starts else None,

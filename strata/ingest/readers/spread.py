@@ -117,6 +117,10 @@ def row_bytes(array: pa.Array) -> Ints:
         return _listed(array, row_bytes(array.keys) + row_bytes(array.items))
     if pa.types.is_list(type) or pa.types.is_large_list(type):
         return _listed(array, row_bytes(array.values))
+    if pa.types.is_list_view(type) or pa.types.is_large_list_view(type):
+        counts = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
+        edges, sums = np.r_[0, np.cumsum(counts)], np.r_[0, np.cumsum(row_bytes(array.flatten()))]
+        return np.asarray(np.diff(sums[edges]))
     try:
         return np.asarray(pc.fill_null(pc.binary_length(array), 0)).astype(np.int64)
     except pa.ArrowNotImplementedError:  # no text

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from strata.ingest.twin import shapes
 from strata.ingest.twin.exact import Exact, number_of
-from strata.ingest.twin.jsons import Number
+from strata.ingest.twin.jsons import Number, Pairs
 from strata.ingest.twin.objects import NUMBERS, from_json
 from strata.ingest.twin.texts import from_text
 from strata.ingest.twin.times import DAY_NANOS, date_of_days, moment_of_nanos, time_of_nanos
@@ -32,6 +32,7 @@ TICKS: Final = {  # nanoseconds since midnight, or since 1970
     "org.apache.kafka.connect.data.Timestamp": 10**6,
 }
 DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+OBJECTS: Final = (("struct", Kind.RECORD), ("map", Kind.MAP))
 JSON: Final = "io.debezium.data.Json"
 VARIABLE: Final = "io.debezium.data.VariableScaleDecimal"
 TEXTS: Final = (
@@ -55,17 +56,16 @@ def from_connect(value: Any, schema: Schema | None, column_type: ColumnType) -> 
     if schema is None:
         return _plain(value, column_type)
     name = schema.get("name")
-    if name == VARIABLE:
-        return _variable(value, column_type)
-    if name == DECIMAL:
-        scale = (schema.get("parameters") or {}).get("scale", "0")
-        return _decimal(value, integer(_text_or_number(scale)), column_type)
+    if name in (VARIABLE, DECIMAL):
+        return _scaled(value, schema, column_type)
     if name in DATES:
         return _days(integer(value), column_type)
     if name in TICKS:
         return _ticks(integer(value) * TICKS[name], str(name), column_type)
     if schema.get("type") == "array":
         return _items(value, schema.get("items"), column_type)
+    if (schema.get("type"), column_type.kind) in OBJECTS:
+        return _object(value, schema, column_type)
     if schema.get("type") == "bytes" and name is None:
         return _bytes(value, column_type)
     if name not in TEXTS or (schema.get("type") == "string" and not isinstance(value, str)):
@@ -90,6 +90,10 @@ def _plain(value: Any, column_type: ColumnType) -> Any:
     kind = column_type.kind
     if isinstance(value, list) and kind in (Kind.LIST, Kind.ARRAY):
         return _items(value, None, column_type)
+    if isinstance(value, Mapping) and kind in (Kind.RECORD, Kind.MAP):
+        return _object(value, None, column_type)
+    if kind is Kind.NUMERIC and isinstance(value, Mapping):
+        return _variable(value, column_type)
     if kind is Kind.BYTES:
         return _bytes(value, column_type)
     if isinstance(value, Number | int) and not isinstance(value, bool):
@@ -149,6 +153,13 @@ def _decimal(value: Any, scale: int, column_type: ColumnType) -> object:
     return number_of(Exact.of(f"{digits}e{-scale}"), column_type)
 
 
+def _scaled(value: Any, schema: Schema, column_type: ColumnType) -> object:
+    if schema.get("name") == VARIABLE:
+        return _variable(value, column_type)
+    scale = (schema.get("parameters") or {}).get("scale", "0")
+    return _decimal(value, integer(_text_or_number(scale)), column_type)
+
+
 def _variable(value: Any, column_type: ColumnType) -> object:
     if not isinstance(value, Mapping) or value.get("scale") is None or value.get("value") is None:
         raise Unreadable("a decimal has scale and value")
@@ -172,3 +183,28 @@ def _items(value: Any, items: Schema | None, column_type: ColumnType) -> object:
         raise Undecided("lists inside of lists")
     dims = [(shapes.first_bound(column_type), len(value))] if value else []
     return shapes.array_of(value, dims, column_type, part)
+
+
+def _object(value: Any, schema: Schema | None, column_type: ColumnType) -> object:
+    """Return a record or a map, each part as its own schema says; no `schema`: there is none."""
+    if not isinstance(value, Mapping):
+        return _named(value, column_type)
+    twice = isinstance(value, Pairs) and value.twice
+    if column_type.kind is Kind.MAP:
+        if twice:
+            raise Unreadable("a map has a key twice")
+        values = None if schema is None else schema.get("values") or {}
+
+        def part(item: Any, element: ColumnType) -> Any:
+            return from_connect(item, values, element)
+
+        return shapes.map_of(list(value.items()), column_type, part)
+    if twice:
+        raise Undecided("a field of a record comes twice")
+    fields = [] if schema is None else schema.get("fields") or []
+    known = {field.get("field"): field for field in fields}
+    found = {}
+    for field in column_type.fields:
+        own = None if schema is None else known.get(field.name, {})
+        found[field.name] = from_connect(value.get(field.name), own, field.type)
+    return found

@@ -66,17 +66,17 @@ def _span(value: Mapping[str, Any], column_type: ColumnType) -> object:
     if column_type.kind is not Kind.INTERVAL:
         raise Undecided("an object as an interval of one unit")
     types = {"months": INT32, "days": INT32, "micros": INT64}
-    parts = {
-        name: _integer(part, types.get(name, INT64))
-        for name, part in value.items()
-        if part is not None and name in types
-    }
+    if not value.keys() <= types.keys():
+        raise Unreadable("an interval has months, days and micros, no other field")
+    parts = {name: _integer(part, types[name]) for name, part in value.items() if part is not None}
     return span_of_parts(parts, column_type)
 
 
 def _access(value: Mapping[str, Any], column_type: ColumnType) -> object:
     if value.get("mode") is None:
         raise Unreadable("an access right has a mode")
+    if not value.keys() <= {"grantee", "grantor", "mode"}:
+        raise Unreadable("an access right has grantee, grantor and mode, no other field")
     parts = {**value, "mode": _integer(value["mode"], UINT64)}
     if column_type.kind is Kind.ACLITEM:
         for name in ("grantee", "grantor"):

@@ -84,6 +84,8 @@ def _is_list(arrow_type: pa.DataType) -> bool:
         pa.types.is_list(arrow_type)
         or pa.types.is_large_list(arrow_type)
         or pa.types.is_fixed_size_list(arrow_type)
+        or pa.types.is_list_view(arrow_type)
+        or pa.types.is_large_list_view(arrow_type)
     )
 
 
@@ -265,6 +267,11 @@ def _object(value: Any, types: Mapping[str, Any], column_type: ColumnType) -> ob
         if value.get("binary") is not None:
             return leaf_of(value, column_type)
         raise Undecided("a number without its text")
+    fields = (
+        ("months", "days", "micros") if kind is Kind.INTERVAL else ("grantee", "grantor", "mode")
+    )
+    if not types.keys() <= {*fields}:
+        raise Unreadable("a struct with other fields")
     wanted = {"months": INT32, "days": INT32, "micros": INT64, "mode": UINT64}
     if kind is Kind.ACLITEM:
         wanted |= dict.fromkeys(("grantee", "grantor"), ColumnType(Kind.UINT32))

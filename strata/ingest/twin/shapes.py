@@ -97,6 +97,8 @@ def range_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> d
 
     Shape: `parts` as in the canonical form, flags may be missing or null.
     """
+    if not parts.keys() <= {"lower", "upper", *FLAGS}:
+        raise Unreadable("a range has two ends and three flags, no other field")
     low_in, high_in, empty = (
         bool(default) if parts.get(name) is None else parts[name]
         for name, default in zip(FLAGS, (True, False, False), strict=True)

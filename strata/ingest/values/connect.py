@@ -12,7 +12,7 @@ another meaning, as the base64 of a decimal may look like a number.
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -76,6 +76,10 @@ def _by_type(kind: ColumnType) -> Convert | None:
     """Return a function that decodes a value without a schema; None: it is plain."""
     if kind.kind in (Kind.ARRAY, Kind.LIST) and kind.element is not None:
         return _each(_by_type(kind.element))
+    if kind.kind is Kind.MAP and kind.element is not None:
+        return _every_value(_by_type(kind.element))
+    if kind.kind is Kind.RECORD:
+        return _parts({field.name: _by_type(field.type) for field in kind.fields})
     return _BY_KIND.get(kind.kind)
 
 
@@ -90,6 +94,34 @@ def _each(convert: Convert | None) -> Convert | None:
         return [None if item is None else convert(item) for item in value]
 
     return items
+
+
+def _every_value(convert: Convert | None) -> Convert | None:
+    """Return a function that converts the values of an object."""
+    if convert is None:
+        return None
+
+    def values(value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        return {key: None if part is None else convert(part) for key, part in value.items()}
+
+    return values
+
+
+def _parts(converts: Mapping[str, Convert | None]) -> Convert | None:
+    """Return a function that converts the fields of an object."""
+    known = {name: convert for name, convert in converts.items() if convert is not None}
+    if not known:
+        return None
+
+    def parts(value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        found = {n: known[n](part) for n, part in value.items() if n in known and part is not None}
+        return {**value, **found}
+
+    return parts
 
 
 def _of_field(field: Any, fallback: Convert | None, kind: ColumnType) -> Convert | None:
@@ -112,6 +144,19 @@ def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType
         return _json if name == "io.debezium.data.Json" else None
     if name in _BY_NAME:
         return _BY_NAME[name]
+    if field.get("type") == "struct" and kind.kind is Kind.RECORD:
+        of_fields = {part.get("field"): part for part in field.get("fields") or ()}
+        return _parts(
+            {
+                part.name: _by_schema(
+                    of_fields.get(part.name) or {}, _by_type(part.type), part.type
+                )
+                for part in kind.fields
+            }
+        )
+    if field.get("type") == "map" and kind.kind is Kind.MAP and kind.element is not None:
+        element = kind.element
+        return _every_value(_by_schema(field.get("values") or {}, _by_type(element), element))
     if field.get("type") == "bytes":
         return _bytes
     if field.get("type") == "string" and kind.kind is Kind.BYTES:
@@ -131,8 +176,12 @@ def _decimal(text: str, scale: int) -> NumberText:
     return NumberText(f"{int.from_bytes(data, 'big', signed=True)}E{-scale}")
 
 
-def _variable_decimal(value: Any) -> Any:
-    return _decimal(value["value"], int(value["scale"])) if isinstance(value, dict) else value
+def _variable_decimal(value: Any) -> NumberText:
+    return _decimal(value["value"], int(value["scale"]))
+
+
+def _numeric(value: Any) -> Any:
+    return _variable_decimal(value) if isinstance(value, dict) else value
 
 
 def as_integer(value: Any) -> int | None:
@@ -215,7 +264,7 @@ _BY_KIND: Final[dict[Kind, Convert]] = {
     Kind.TIMESTAMP: _moment(MICRO),
     Kind.TIMESTAMPTZ: _moment(MICRO),
     Kind.TIME: _time(MICRO),
-    Kind.NUMERIC: _variable_decimal,
+    Kind.NUMERIC: _numeric,
     Kind.BYTES: _bytes,
     Kind.JSONB: _json,
 }

@@ -22,6 +22,7 @@ from strata.model.types import ColumnType, Kind
 
 Objects = Callable[[Sequence[Any], ColumnType], Cast]
 FLAGS: Final = ("lower_inclusive", "upper_inclusive", "empty")
+RANGE: Final = frozenset({"lower", "upper", *FLAGS})  # its fields
 MAX_DIMENSIONS: Final = 6  # as in PostgreSQL
 MAX_BOUND: Final = 2**31 - 1  # of a dimension, as there
 
@@ -125,6 +126,8 @@ def _flattened(items: list[Any], own: int | None) -> tuple[list[int], list[Any]]
 
 
 def _range_of(value: dict[str, Any]) -> dict[str, Any]:
+    if not value.keys() <= RANGE:
+        raise ValueError("a field that a range does not have")
     empty = value.get("empty")
     flags = {"lower_inclusive": True, "upper_inclusive": False, "empty": False}
     found = {name: flags[name] if value.get(name) is None else value[name] for name in FLAGS}

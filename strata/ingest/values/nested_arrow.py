@@ -15,12 +15,19 @@ import pyarrow.compute as pc
 
 from strata.format.encodings import DIMENSIONS, arrow_type
 from strata.ingest.values.column import NONE_BAD, Cast, with_nulls
-from strata.ingest.values.nested import FLAGS, cut_into_lists, joined, mapped, structure
+from strata.ingest.values.nested import FLAGS, RANGE, cut_into_lists, joined, mapped, structure
 from strata.model.types import ColumnType, Kind
 
 Arrays = Callable[[pa.Array, ColumnType], Cast]
 Counts = npt.NDArray[np.int64]
 BOOL: Final = ColumnType(Kind.BOOL)
+LISTS: Final = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def nested_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
@@ -39,11 +46,8 @@ def nested_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
 
 def _items(values: pa.Array) -> tuple[pa.Array, Counts]:
     """Return the items of lists, and how many each has."""
-    kind = values.type
-    if not (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        raise TypeError(kind)
+    if not any(is_kind(values.type) for is_kind in LISTS):
+        raise TypeError(values.type)
     return values.flatten(), _lengths(values)
 
 
@@ -129,6 +133,8 @@ def _record(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
 
 def _range(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
     assert target.element is not None
+    if not pa.types.is_struct(values.type) or {f.name for f in values.type} - RANGE:
+        raise TypeError(values.type)
     nulls = values.is_null()
     ends = [convert(_child(values, name), target.element) for name in ("lower", "upper")]
     flags = []

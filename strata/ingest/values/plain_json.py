@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 
 from strata.ingest.values.column import Cast
+from strata.ingest.values.nested_arrow import LISTS
 
 
 class Unsayable(ValueError):
@@ -84,8 +85,7 @@ def _digits(value: Any, _: pa.DataType) -> orjson.Fragment:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(kind) for is_kind in kinds)
+    return any(is_kind(kind) for is_kind in LISTS)
 
 
 def _is_text(kind: pa.DataType) -> bool:

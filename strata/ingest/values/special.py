@@ -65,11 +65,15 @@ def special_text(strings: pa.Array, target: ColumnType, convert: Objects) -> Cas
 
 def special_objects(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:
     """Return JSON objects, which may include texts, as a column; `convert` converts fields."""
+    record = RECORDS[target.kind]
+    names = {field.name for field in record.fields}
     is_text = [isinstance(value, str) for value in values]
     texts = [Text(value) if isinstance(value, str) else None for value in values]
-    dicts = [value if isinstance(value, dict) else None for value in values]
-    objects = _from_records(nested_objects(dicts, RECORDS[target.kind], convert), target)
-    refused = [n for n, v in enumerate(values) if v is not None and not isinstance(v, str | dict)]
+    # An object with other fields says more than is stored: hours beside days.
+    dicts = [v if isinstance(v, dict) and v.keys() <= names else None for v in values]
+    objects = _from_records(nested_objects(dicts, record, convert), target)
+    pairs = enumerate(zip(values, dicts, strict=True))
+    refused = [n for n, (v, d) in pairs if v is not None and d is None and not is_text[n]]
     return choose(is_text, convert(texts, target), objects).also(np.array(refused, np.int64))
 
 
@@ -103,6 +107,8 @@ def special_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast
     if kind is Kind.INTERVAL and pa.types.is_interval(source):
         return _calendar_intervals(values, target)
     if kind in RECORDS and pa.types.is_struct(source):
+        if not {field.name for field in source} <= {field.name for field in RECORDS[kind].fields}:
+            raise TypeError(source)
         return _from_records(nested_arrow(values, RECORDS[kind], convert), target)
     raise TypeError(source)
 

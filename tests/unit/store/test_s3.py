@@ -17,6 +17,7 @@ from strata.store import bill
 from strata.store.open import is_near, open_stores
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address
+from strata.store.s3_read import Bucket, ObjectStream
 from tests.conformance.blob import KEYS, BlobSuite
 from tests.support import seaweed
 from tests.support.garbage import World
@@ -107,6 +108,9 @@ def says(status: int, body: str) -> Callable[..., AWSResponse]:
         def stream(self, *_: Any) -> Iterator[bytes]:
             yield body.encode()
 
+        def read(self, *_: Any) -> bytes:
+            return body.encode()
+
     return lambda request: AWSResponse(request.url, status, {}, Raw())
 
 
@@ -131,6 +135,43 @@ def test_a_conflict_and_throttling_are_tried_again(
     network("PutObject", answer)
     blob.set("a/b", b"one")
     assert blob.get("a/b") == b"one"
+
+
+@pytest.mark.parametrize("operation", ["GetObject", "HeadObject", "ListObjectsV2"])
+def test_a_reply_that_ends_within_its_headers_is_not_taken_for_an_empty_one(
+    blob: S3Blob, network: Any, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """http.client takes the headers that came for all of them, and no body for an empty one."""
+    calls = {
+        "GetObject": lambda: blob.get("a/b"),
+        "HeadObject": lambda: blob.get("a/b", length=0),
+        "ListObjectsV2": lambda: [info.key for info in blob.list("a")],
+    }
+    monkeypatch.setattr("strata.store.s3_read.client_of", lambda _: blob.client)
+    found = Bucket(blob.address)
+    blob.set("a/b", b"one")
+
+    network(operation, says(200, ""))
+    with pytest.raises(Unavailable, match="ended early"):
+        calls[operation]()
+    if operation != "GetObject":
+        network(operation, says(200, ""))
+        with pytest.raises(Unavailable, match="ended early"):
+            found.at("a/b") if operation == "HeadObject" else list(found.below("a"))
+
+    assert [call() for call in calls.values()] == [b"one", b"", ["a/b"]]
+
+
+def test_a_source_object_is_asked_for_again_when_a_reply_ends_early(
+    blob: S3Blob, network: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob.set("a/b", b"one")
+    monkeypatch.setattr("strata.store.s3_read.client_of", lambda _: blob.client)
+    bucket = Bucket(blob.address)
+    [found] = bucket.below("a/")
+    network("GetObject", says(200, ""))
+
+    assert ObjectStream(bucket.url("a/b"), found.size_bytes, found.version).read() == b"one"
 
 
 def test_what_is_forbidden_is_told_with_the_cure(blob: S3Blob, network: Any) -> None:

@@ -136,7 +136,11 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
                 return record, len(text.encode("utf-8", errors="surrogateescape"))
     except csv.Error as error:
         raise InvalidRequest(
-            "not a readable CSV header", file=source.name, line=1, reason=str(error)
+            "not a readable CSV header",
+            file=source.name,
+            line=1,
+            reason=str(error),
+            cure="end each line with LF or CRLF, not with CR alone; close what is quoted",
         ) from error
     raise InvalidRequest(
         "the file is empty: it has no header",

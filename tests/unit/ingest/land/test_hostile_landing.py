@@ -6,11 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land import folder
-from strata.ingest.land.files import check_unchanged, files_at, files_by_time, read_bytes
+from strata.ingest.land.files import (
+    check_unchanged,
+    files_at,
+    files_by_time,
+    fingerprint,
+    read_bytes,
+)
 from strata.ingest.land.landing import landing
 from strata.model.settings import IngestSettings
 from tests.unit.ingest.test_engine import DAY, World
@@ -199,6 +206,47 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(
         read_bytes(file)
     with pytest.raises(InvalidRequest, match="leads elsewhere"):
         check_unchanged(file)
+
+
+def test_a_file_that_is_gone_is_worth_another_try(world: World) -> None:
+    """Another run lists the folder anew; Airflow tries no refused request again."""
+    [file] = files_by_time(str(world.root), ["in/"])
+    (world.root / "in" / "1970-01-01.csv").unlink()
+
+    for look in (read_bytes, check_unchanged, fingerprint):
+        with pytest.raises(Unavailable, match="is gone") as told:
+            look(file)
+        assert told.value.certain
+
+
+def test_a_file_that_is_renamed_while_its_folder_is_listed_is_not_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers put files down under another name first."""
+    world.put("in/1970-01-02.csv.part", ROWS)
+    listed = folder.Folder._entries
+
+    def renaming(self: folder.Folder, path: str) -> list[os.DirEntry[str]]:
+        entries = listed(self, path)
+        (world.root / "in" / "1970-01-02.csv.part").rename(world.root / "in" / "1970-01-02.csv")
+        return entries
+
+    monkeypatch.setattr(folder.Folder, "_entries", renaming)
+
+    assert found(world) == ["in/1970-01-01.csv"]
+
+
+@pytest.mark.parametrize("packing", [None, "gzip"])
+def test_a_disk_that_fails_is_no_damage_of_the_file(world: World, packing: str | None) -> None:
+    """A process cannot read its own memory at 0: the kernel answers as for a broken disk."""
+    number = os.open("/proc/self/mem", os.O_RDONLY)
+    with (
+        folder.LocalFile(number, "x.csv") as broken,
+        pa.PythonFile(broken, mode="r") as file,
+        pa.input_stream(file, compression=packing) as stream,
+        pytest.raises(Unavailable, match="the disk of a source file fails"),
+    ):
+        stream.read(4)
 
 
 def test_a_file_that_is_swapped_for_a_pipe_is_not_waited_for(world: World) -> None:

@@ -113,5 +113,5 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(url: str, tmp_pa
         check_unchanged(file)
     assert files_by_time(url, ["nothing/"]) == []
     gone = SourceFile(file.path.replace("x.csv", "y.csv"), "y.csv", 5, changed_ns=1)
-    with pytest.raises(InvalidRequest, match="is gone"):
+    with pytest.raises(Unavailable, match="is gone"):
         check_unchanged(gone)

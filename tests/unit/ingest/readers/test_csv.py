@@ -118,6 +118,7 @@ def test_a_stray_quote_does_not_shift_the_lines(put) -> None:
             {"column": "c"},
         ),
         (b"a,b,a\n1,2,3\n", "the file has a column twice", {"column": "a"}),
+        (b"a,b\r1,2\r", "not a readable CSV header", {"line": 1}),
         (b"a,b\n1\n2\n3\n", "no row of the file fits its header", {"line": 2, "value": "1"}),
         (b'a,b\n1,"2\n3,4\n', "a quoted field never ends", {"line": 2}),
     ],

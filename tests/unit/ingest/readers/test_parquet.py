@@ -11,7 +11,10 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.formats import parquet as module
 from strata.ingest.readers.formats.parquet import read_parquet
+from strata.ingest.readers.guess import guess_arrow
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
+from strata.ingest.readers.spread import row_bytes
+from strata.ingest.values.cast import from_arrow
 from strata.model.types import parse_type
 
 
@@ -81,3 +84,25 @@ def test_a_text_inside_a_value_that_is_no_utf8_is_bad_alone(
     assert [value is None for value in typed.columns["a"].to_pylist()] == [False] * 2 + [True] + [
         False
     ] * 2
+
+
+@pytest.mark.parametrize("made", [pa.list_view, pa.large_list_view])
+def test_views_of_lists_are_lists(
+    tmp_path: Path, made: Callable[[pa.DataType], pa.DataType]
+) -> None:
+    lists = [[1, None], None, [], [2**31]]
+    pq.write_table(pa.table({"v": pa.array(lists, made(pa.int64()))}), tmp_path / "x.parquet")
+    [read] = pq.read_table(tmp_path / "x.parquet")["v"].chunks
+
+    cast = from_arrow(read, parse_type("list<int32>"))
+    texts = from_arrow(read, parse_type("jsonb"))
+
+    assert made(pa.int64()).id == read.type.id
+    assert (cast.values.to_pylist(), cast.bad.tolist()) == ([*lists[:3], None], [3])
+    assert texts.values.to_pylist() == ["[1,null]", None, "[]", "[2147483648]"]
+    assert row_bytes(pa.array([["ab"], None, ["c", "def"]], made(pa.string()))).tolist() == [
+        2,
+        0,
+        4,
+    ]
+    assert guess_arrow(read.type) == "list<int64>"

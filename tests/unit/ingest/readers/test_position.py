@@ -89,6 +89,47 @@ def test_rows_at_the_same_place_of_the_log_are_told_by_what_is_in(tmp_path: Path
     assert reports[1].counts.repeated == 2
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_changes_from_before_a_snapshot_that_come_again_hide_none_of_its_rows(
+    tmp_path: Path, apart: bool
+) -> None:
+    """The sink was cut off within the snapshot, and begins anew with messages before it."""
+    world = world_of(tmp_path, "debezium", snapshots="replace")
+    before = [message("c", 1, "a", (20, 25)), message("c", 2, "b", (30, 35))]
+    rows = [read(1, "a", 60, "first"), read(2, "b2", 60), read(3, "c", 60, "last")]
+    put(world, 1, before)
+    put(world, 2, later(rows[:1], 1))
+    put(world, 3, later([*before, *([] if apart else rows)], 2))
+    put(world, 4, later([*(rows if apart else []), message("u", 1, "a2", (65, 70))], 3))
+
+    reports = run(world, 1, 4)
+
+    assert table_at(world, 4 * DAY - 1) == {1: ("a2", None), 2: ("b2", None), 3: ("c", None)}
+    assert not any(report.counts.contradictions for report in reports)
+
+
+@pytest.mark.parametrize("emptied", ["t", "d"])
+def test_a_table_that_is_emptied_and_copied_anew_keeps_rows_of_each_file(
+    tmp_path: Path, emptied: str
+) -> None:
+    """The rows of the copy share a place, and the end of the first file stands between them."""
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [message("c", key, "old", (20, 25 + key)) for key in range(4)])
+    run(world, 1, 1)
+    copied = [message("c", key, "new", (60, 65)) for key in range(4)]
+    if emptied == "t":
+        removed = [message("t", 0, "", (40, 45))]
+    else:
+        removed = [message("d", key, "", (40, 45 + key)) for key in range(4)]
+    put(world, 2, later([*removed, *copied[:2]], 1), "first")
+    put(world, 2, later(copied[1:], 1), "second")
+
+    [report] = run(world, 2, 2)
+
+    assert table_at(world, 2 * DAY - 1) == {key: ("new", None) for key in range(4)}
+    assert report.counts.repeated == 1
+
+
 def test_a_transaction_may_stand_before_another_in_the_log_and_end_behind_it(
     tmp_path: Path,
 ) -> None:
@@ -237,7 +278,9 @@ def test_any_delivery_of_a_stream_counts_as_one(seed: int) -> None:
                 first = random.randint(0, done)
                 done = random.randint(done, len(stream))
                 lines += stream[first:done]
-            put(again, day, lines)
+            cut = random.randint(0, len(lines))  # two files of one batch
+            put(again, day, lines[:cut], "a")
+            put(again, day, lines[cut:], "b")
             if random.random() < 0.5:
                 run(again, taken + 1, day)
                 taken = day

@@ -5,12 +5,14 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.format.values.view import to_view
+from strata.ingest.twin import Unreadable, from_json, from_python
 from strata.ingest.values.cast import Cast, NumberText, from_arrow, from_objects, from_text
 from strata.model.types import ColumnType, Kind, parse_type
 from tests.support.values import arrays, every_type, plain, same
@@ -19,6 +21,7 @@ UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 RANGE = {"lower_inclusive": True, "upper_inclusive": False, "empty": False}
 EMPTY = dict.fromkeys(("lower", "upper")) | dict.fromkeys(RANGE, False) | {"empty": True}
 NINES = "9" * 39
+RIGHTS = {"grantee": 1, "grantor": 2, "mode": 3}
 
 
 def ends(lower: Any, upper: Any, **flags: bool) -> dict[str, Any]:
@@ -327,3 +330,29 @@ def test_arrow_columns_are_read(
 
     assert repr(seen(cast, kind)) == repr(values)
     assert cast.bad.tolist() == bad
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "more"),
+    [
+        ("interval", {"days": 1}, {"days": 1, "hours": 3}),
+        ("range<int32>", {"lower": 1}, {"lower": 1, "end": 5}),
+        ("aclitem", RIGHTS, {**RIGHTS, "by": 4}),
+    ],
+)  # fmt: skip
+def test_an_object_with_a_field_that_its_type_lacks_is_refused(
+    kind: str, good: dict[str, int], more: dict[str, int]
+) -> None:
+    """Its other fields alone would be another value: a day, and not a day and three hours."""
+    target = parse_type(kind)
+    names, texts = [{"v": good}, {"v": more}], [orjson.dumps(v).decode() for v in (good, more)]
+    structs = [pa.Table.from_pylist([row])["v"].combine_chunks() for row in names]
+
+    assert from_objects([good, more], target).bad.tolist() == [1]
+    assert from_text(pa.array(texts), target).bad.tolist() == [1]
+    assert [from_arrow(struct, target).bad.tolist() for struct in structs] == [[], [0]]
+    assert from_json(good, target) is not None
+    with pytest.raises(Unreadable, match="field"):
+        from_json(more, target)
+    with pytest.raises(Unreadable, match="field"):
+        from_python(more, structs[1].type, target)

@@ -87,9 +87,19 @@ def new_client(address: S3Address) -> Any:
         s3={"addressing_style": "path"} if address.endpoint else None,
     )
     session = boto3.session.Session()  # a session of its own: the default one is not thread-safe
-    return session.client(
+    client = session.client(
         "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
     )
+    client.meta.events.register_last("before-call.s3", _send_at_once)
+    return client
+
+
+def _send_at_once(params: dict[str, Any], **_: object) -> None:
+    """Send a body without asking first whether it is welcome, which costs a round trip.
+
+    Where a connection ends within that answer, botocore 1.44 waits for its rest for ever.
+    """
+    params["headers"].pop("Expect", None)
 
 
 class S3Client:

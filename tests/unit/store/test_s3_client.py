@@ -1,0 +1,57 @@
+"""How S3 is asked: bodies go at once, so no answer in between is waited for."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from strata.store.s3 import S3Blob
+from strata.store.s3_client import S3Address
+from tests.support import seaweed
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Takes each object; a client that asks for leave gets half an answer, and no more."""
+
+    protocol_version = "HTTP/1.1"
+    asked: list[str]
+
+    def handle_expect_100(self) -> bool:
+        self.asked.append(self.path)
+        self.wfile.write(b"HTTP/1.1 100 Continue\r\n")
+        self.close_connection = True
+        return False
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        for name, value in (("ETag", '"a"'), ("Date", "now"), ("Content-Length", "0")):
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
+    for name, value in seaweed.IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Handler, "asked", [], raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield made
+        made.shutdown()
+
+
+@pytest.mark.timeout(60)
+def test_a_body_is_sent_without_asking_for_leave(server: ThreadingHTTPServer) -> None:
+    """A connection that ended within the leave was waited for without end."""
+    where = f"s3://b/p?endpoint=http://127.0.0.1:{server.server_port}&region=us-east-1&attempts=1"
+    blob = S3Blob(S3Address.parse(where))
+    blob.overwrite("key", b"x" * 100_000)
+    blob.set("other", b"")
+    assert Handler.asked == []

@@ -20,7 +20,7 @@ from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 SEED = 1
-FILTERS = tries(120, 500)
+FILTERS = tries(40, 500)
 _TESTS = ("id < 0", "id >= 0")
 
 

@@ -264,7 +264,7 @@ def test_filters_that_hide_errors_trip_no_healthy_shard(
     shard = store(tmp_path, RELATION, [LOW, HIGH])
     Machine(shard.stores).apply(shard.name, partial(standing, mode="on", percent=0))
     # What gives another answer each time is refused before it is judged.
-    filters = [where for where in HIDING if "rand()" not in where]
+    filters = [where for where in slice_of(HIDING, 0, 2) if "rand()" not in where]
     registered = [RegisteredFilter(shard.name, f"f{n}", where) for n, where in enumerate(filters)]
 
     report = validate(spark, shard.stores, shard.name, registered, Scope("run", 100))

@@ -129,7 +129,7 @@ class Server:
     def close(self, owner: int | None = None) -> None:
         """End the server and remove its data; a fork of its `owner` leaves it alone."""
         if owner in (None, os.getpid()):
-            self.stop()
+            self.stop(signal.SIGKILL)  # asked to end, it takes ten seconds
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -15,9 +15,7 @@ from tests.wall.kept import Fault, faults, replay, unexcused
 SEED = 21
 VALUES = tries(20, 1000)
 # Retries and keys are the same whatever the format, so that the formats share the types.
-SHARING = [
-    [name for name in SOURCES if name.startswith(how)] for how in ("retry ", "key ")
-]
+SHARING = [[name for name in SOURCES if name.startswith(how)] for how in ("retry ", "key ")]
 CELLS = [
     (name, source)
     for number, name in enumerate(TYPES)

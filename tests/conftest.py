@@ -80,6 +80,7 @@ class OneSpark(LoadFileScheduling):
         return SPARK if file.startswith(SPARK) else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Let one Java machine serve all tests in `tests/spark`: a second would have to warm up."""
     return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None

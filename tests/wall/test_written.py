@@ -24,7 +24,7 @@ from tests.support.sizes import tries
 from tests.wall.rows import File, outcome
 from tests.wall.world import World
 
-VALUES = tries(40, 3000)
+VALUES = tries(120, 3000)
 FORMS = {
     "date": ["dd/MM/yyyy", "d.M.yyyy", "MMM d, yyyy", "MM-dd-yy from 1950", "yyyyMMdd"],
     "timestamp": ["dd/MM/yyyy HH:mm:ss", "d MMMM yyyy h:mm a", "yyyy/MM/dd'T'HH:mm:ss.SSSSSS"],

@@ -29,7 +29,7 @@ from strata.read.scan import scan
 from strata.store.open import open_stores
 
 ROOT = Path(__file__).parents[2]
-DAYS = 14
+DAYS = 28
 ROWS = 100  # a day
 SPEC = """
 name: events
@@ -44,7 +44,7 @@ COMMAND = [
     "--from-time",
     "2013-01-01",
     "--to-time",
-    "2013-01-15",
+    "2013-01-29",
     "--every",
     "P1D",
 ]
@@ -199,7 +199,7 @@ def kill_and_repeat(root: Path, ways: list[str], kills: int, seed: int = 2013) -
         for row in batch.to_pylist():
             found[row["id"], row["text"]] += row["d"]
     assert found == contents
-    assert state.upper == parse_time("2013-01-15")
+    assert state.upper == parse_time("2013-01-29")
     assert uppers == sorted(uppers)
     if ways[0] == "batches":
         assert any(MIN_TIME < u < state.upper for u in uppers), "no kill came in between"

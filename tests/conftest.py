@@ -12,9 +12,11 @@ import logging
 import os
 import signal
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.kept import Kept, note_failure, seeded
 from tests.support.sizes import EXAMPLES, PROFILE
@@ -53,13 +55,8 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
 
 # Two workers take files in this order: were the longest last, one would end up waiting.
-LONGEST = (
-    "tests/wall/",
-    "tests/crash/",
-    "tests/spark/test_what_runs.py",
-    "tests/spark/",
-    "tests/dags/",
-)
+SPARK = "tests/spark/"
+LONGEST = (SPARK, "tests/crash/", "tests/wall/", "tests/dags/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,6 +70,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             (i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST)
         )
     )
+
+
+class OneSpark(LoadFileScheduling):
+    """Files go to the workers one by one, but those of Spark together: a worker has a session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return SPARK if file.startswith(SPARK) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Let one Java machine serve all tests in `tests/spark`: a second would have to warm up."""
+    return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)

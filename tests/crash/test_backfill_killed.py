@@ -25,7 +25,7 @@ from strata.store.interface import BlobInfo
 from strata.store.open import Stores, open_stores
 from tests.unit.maintain.test_backfill import SHARD, SPEC, batches_of, manifest, put
 
-BATCHES = 24
+BATCHES = 16
 KILLS = 4
 COMMIT_BYTES = 3000  # a part or two
 

@@ -3,8 +3,9 @@
 The engine alone is killed in `test_ingest_killed.py`, faster and more often. Here it is the real
 entry point with SIGKILL, in turns: for all of it just after it has said that a batch is in, for all
 of it at a random time from the start, for its JVM alone (driver and executor: this is `local`), and
-for one Python worker after the other, of which Spark tries the tasks again. Two kills in CI, for
-all of it; a hundred in the long tests, where those of workers come several in the life of a JVM.
+for one Python worker after the other, of which Spark tries the tasks again. Three kills in CI, for
+all of it and for a worker; a hundred in the long tests, where those of workers come several in the
+life of a JVM.
 """
 
 import os
@@ -150,8 +151,8 @@ def wait_for_batches(job: subprocess.Popen[str], count: int) -> None:
             return
 
 
-def test_the_ingest_job_killed_five_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    assert kill_and_repeat(tmp_path, ["batches", "workers"], kills=5) == 5
+def test_the_ingest_job_killed_three_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    assert kill_and_repeat(tmp_path, ["batches", "workers"], kills=3) == 3
 
 
 @pytest.mark.long

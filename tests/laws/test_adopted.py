@@ -54,14 +54,14 @@ def follow(world: Any, history: list[tuple[str, Any, int, bool]]) -> None:
     assert {at: mirror.read(at) for at in seen} == seen
 
 
-@trying(max_examples=tries(8, 400))
+@trying(max_examples=tries(4, 400))
 @given(DELTA, st.booleans(), st.booleans())
 def test_a_mirror_of_a_delta_table_equals_it(history: Any, feed: bool, parted: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         follow(DeltaWorld(Path(folder), feed=feed, parted=parted), history)
 
 
-@trying(max_examples=tries(8, 400))
+@trying(max_examples=tries(4, 400))
 @given(deeds("append", "hide", "overwrite", "optimize"), st.booleans(), st.booleans())
 def test_a_mirror_of_a_table_with_marks_equals_it(history: Any, feed: bool, parted: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def test_a_mirror_of_a_table_with_marks_equals_it(history: Any, feed: bool, part
         follow(world, history)
 
 
-@trying(max_examples=tries(8, 400))
+@trying(max_examples=tries(4, 400))
 @given(ICEBERG)
 def test_a_mirror_of_an_iceberg_table_equals_it(history: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ def sums(mirror: Mirror, found: VersionDifference, new: PeerVersion) -> Counter[
     return Counter({row: n for row, n in more.items() if n})
 
 
-@trying(max_examples=tries(8, 400))
+@trying(max_examples=tries(4, 400))
 @given(deeds("append", "overwrite", "delete", "update", "merge", "optimize"), st.booleans())
 def test_the_change_feed_says_what_the_files_say(history: Any, parted: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

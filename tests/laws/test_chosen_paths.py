@@ -72,7 +72,7 @@ def few_paths() -> Any:
 
 
 @given(DOCUMENTS, SOME, SOME, SOME)
-@trying(max_examples=tries(60, 2000), deadline=None)
+@trying(max_examples=tries(25, 2000), deadline=None)
 def test_paths_are_chosen_in_one_order(
     documents: list[dict[str, int]],
     keep: frozenset[str],
@@ -95,7 +95,7 @@ def test_paths_are_chosen_in_one_order(
 
 
 @given(DOCUMENTS, SOME, SOME, SOME, st.integers(0, 400))
-@trying(max_examples=tries(60, 2000), deadline=None)
+@trying(max_examples=tries(25, 2000), deadline=None)
 def test_a_choice_is_sound_within_the_budget_and_always_the_same(
     documents: list[dict[str, int]],
     keep: frozenset[str],

@@ -23,6 +23,7 @@ from tests.support.plain import (
     to_array,
     updates_of,
 )
+from tests.support.sizes import few_a_type
 from tests.unit.format.rowcodec.proto import Row, encode_row
 
 DESCRIPTION = Description(0, 1000, 0)
@@ -39,6 +40,7 @@ def same(left: pa.Array, right: pa.Array) -> bool:
 
 
 @pytest.mark.parametrize("column_type", TYPES, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_every_type_is_encoded_as_protobuf_does_and_comes_back(
     column_type: ColumnType, data: st.DataObject

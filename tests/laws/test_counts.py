@@ -147,7 +147,7 @@ def twin(
     return {start: wrapped(total) for start, total in sorted(sums.items()) if wrapped(total)}
 
 
-@settings(max_examples=tries(10, 300), deadline=None)
+@settings(max_examples=tries(5, 300), deadline=None)
 @given(
     where=st.none() | WHERE,
     hours=st.integers(0, 70),

@@ -54,7 +54,7 @@ RELATION = Relation(
     (1,),
     (1,),
 )
-EXAMPLES = tries(30, 1000)
+EXAMPLES = tries(12, 1000)
 BATCHES, ROWS = 12, 24
 NAN, INF = float("nan"), float("inf")
 FLOATS = (0.0, -0.0, NAN, INF, -INF, 0.1, 5e-324, 1.7976931348623157e308, 1e15 + 0.5, 16777217.0)

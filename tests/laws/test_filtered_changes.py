@@ -29,7 +29,7 @@ from tests.laws.test_values import stored_shards
 from tests.support.sizes import tries
 from tests.support.stored import settings
 
-EXAMPLES = tries(8, 40)
+EXAMPLES = tries(4, 40)
 LONG = 60  # times as many
 
 

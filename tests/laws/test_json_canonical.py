@@ -49,7 +49,7 @@ def texts(draw: st.DrawFn) -> str:
     return text
 
 
-@trying(deadline=None, max_examples=tries(300, 5000))
+@trying(deadline=None, max_examples=tries(100, 5000))
 @given(st.lists(st.none() | texts(), min_size=1, max_size=20), st.integers(0, 3))
 def test_a_text_has_one_spelling_whichever_way_it_is_written(
     some: list[str | None], start: int

@@ -116,7 +116,7 @@ def skipped(parts: list[Decided]) -> list[str]:
     return [part.ref.key for part in parts if not part.keep]
 
 
-@settings(max_examples=tries(12, 400), deadline=None)
+@settings(max_examples=tries(5, 400), deadline=None)
 @given(filter=FILTERS, as_of=st.sampled_from([0, 2, 5, 6]), parts=NAMED, others=OTHERS)
 def test_a_read_and_explain_decide_as_the_twin_does(
     stores: Stores, filter: Filter, as_of: int, parts: set[int], others: set[str]
@@ -146,7 +146,7 @@ def test_a_read_and_explain_decide_as_the_twin_does(
     assert inside == {k: splits[k] - len(left.get(k, ())) for k in kept if k in inside}
 
 
-@settings(max_examples=tries(12, 400), deadline=None)
+@settings(max_examples=tries(5, 400), deadline=None)
 @given(filter=FILTERS, parts=NAMED, others=OTHERS)
 def test_soft_evaluation_receipts_and_trimming_decide_as_the_twin_does(
     stores: Stores, filter: Filter, parts: set[int], others: set[str]
@@ -170,7 +170,7 @@ def test_soft_evaluation_receipts_and_trimming_decide_as_the_twin_does(
     assert again.skipped == len(skipped(twin))
 
 
-@settings(max_examples=tries(6, 150), deadline=None)
+@settings(max_examples=tries(3, 150), deadline=None)
 @given(filter=FILTERS)
 def test_trimming_counts_the_skips_of_reads(stores: Stores, filter: Filter) -> None:
     """Nothing is trimmed, so that before and after are the same."""

@@ -23,6 +23,7 @@ from strata.updates.order import (
     sort_names,
     sort_updates,
 )
+from tests.support.sizes import few_a_type
 from tests.support.values import columns, every_type, plain, sort_key, to_array
 
 Rows = list[tuple[bool | None, Any, int, int]]  # two columns, t, d
@@ -70,6 +71,7 @@ def drawn(draw: st.DrawFn, column_type: ColumnType) -> tuple[pa.Table, Relation]
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
+@few_a_type
 @given(data=st.data())
 def test_updates_sort_and_compare_like_python_sorts_them(
     column_type: ColumnType, data: st.DataObject
@@ -101,6 +103,7 @@ def _bytes_compare_like_rows(rows: pa.Table, relation: Relation) -> None:
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
+@few_a_type
 @given(data=st.data())
 def test_consolidation_and_merge_count_like_a_counter(
     column_type: ColumnType, data: st.DataObject

@@ -79,7 +79,7 @@ def figures(plan: ReadPlan) -> dict[str, object]:
     }
 
 
-@settings(max_examples=tries(15, 400), deadline=None)
+@settings(max_examples=tries(6, 400), deadline=None)
 @given(BATCHES, SIZES, FILTERS, st.integers(0, 39), st.integers(0, 99), st.booleans())
 def test_a_read_decides_alike(
     batches: list[list[Invented]],
@@ -119,7 +119,7 @@ def test_a_read_decides_alike(
     assert found[1:] == found[:1] * 3
 
 
-@settings(max_examples=tries(15, 250), deadline=None)
+@settings(max_examples=tries(6, 250), deadline=None)
 @given(BATCHES, SIZES)
 def test_it_lists_the_same_parts_and_counts_them(
     batches: list[list[Invented]], sizes: tuple[int, int]

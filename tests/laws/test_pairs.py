@@ -29,6 +29,7 @@ from strata.stats import collect, concat
 from strata.stats.pairs import PairGathering, pair_contradictions, pair_facts, wanted_pairs
 from strata.stats.wire import PAIR
 from tests.support.expressions import contains, values
+from tests.support.sizes import tries
 from tests.twins.concrete import Failed, Value, evaluate, rounded
 
 DECIMAL, WIDE = "decimal(9,2)", "decimal(18,10)"
@@ -58,7 +59,7 @@ RELATION = Relation(
     (1,),
     (1,),
 )
-MANY = settings(max_examples=settings().max_examples * 5)
+MANY = settings(max_examples=tries(25, settings().max_examples * 5))
 COMPARED = ("equal_to", "less_than", "less_than_or_equal", "greater_than", "greater_than_or_equal")
 DAY_US = 86_400_000_000
 INTERVAL = "interval day to second"

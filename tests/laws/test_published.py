@@ -55,7 +55,7 @@ OPERATORS: dict[type[Any], Any] = {
 }
 
 
-@trying(max_examples=tries(6, 500))
+@trying(max_examples=tries(3, 500))
 @given(histories(max_batches=4), st.data())
 def test_every_snapshot_reads_as_it_did(drawn: Any, data: st.DataObject) -> None:
     relation, batches = drawn
@@ -119,7 +119,7 @@ def accepts(expression: BooleanExpression, value: Any) -> bool | None:
 
 
 @pytest.mark.parametrize("kind", COMPARED)
-@trying(max_examples=tries(4, 300))
+@trying(max_examples=tries(3, 300))
 @given(data=st.data())
 def test_a_pushed_filter_finds_the_same_rows(kind: str, data: st.DataObject) -> None:
     relation = Relation(

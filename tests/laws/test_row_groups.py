@@ -126,7 +126,7 @@ def accepted(rows: list[dict[str, Any]], relation: model.Relation, condition: Ex
     return {row: count for row, count in found.items() if count}
 
 
-@settings(max_examples=tries(15, 250))
+@settings(max_examples=tries(6, 250))
 @given(st.data())
 def test_row_groups_change_no_result(data: st.DataObject) -> None:
     relation = data.draw(relations())
@@ -145,7 +145,7 @@ def test_row_groups_change_no_result(data: st.DataObject) -> None:
     assert accepted(read(True), relation, condition) == accepted(read(False), relation, condition)
 
 
-@settings(max_examples=tries(15, 250))
+@settings(max_examples=tries(6, 250))
 @given(st.data())
 def test_row_groups_change_no_consolidated_result(data: st.DataObject) -> None:
     """What one run adds another takes back; whole rows are left out, or none of their updates."""
@@ -189,7 +189,7 @@ def changes(relation: model.Relation) -> st.SearchStrategy[Change]:
     )
 
 
-@settings(max_examples=tries(15, 400))
+@settings(max_examples=tries(6, 400))
 @given(st.data())
 def test_row_groups_of_an_older_relation_change_no_result(data: st.DataObject) -> None:
     """What was added, dropped or sorted otherwise since leaves the first keys their meaning."""

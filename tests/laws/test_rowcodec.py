@@ -16,6 +16,7 @@ from strata.format.rowcodec.decode import decode_batch
 from strata.format.rowcodec.objects import from_objects
 from strata.format.rowcodec.scalar import decode_row
 from strata.model.types import ColumnType, parse_type
+from tests.support.sizes import few_a_type
 from tests.support.values import arrays, columns, every_type, nullable, plain, same, to_array
 from tests.unit.format.rowcodec.proto import Row, encode_plain
 
@@ -53,6 +54,7 @@ def same_arrays(left: pa.Array, right: pa.Array) -> bool:
 
 
 @pytest.mark.parametrize("column_type", TYPES, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_every_type_is_written_as_protobuf_does_and_read_by_both_decoders(
     column_type: ColumnType, data: st.DataObject
@@ -83,6 +85,7 @@ def test_rows_of_several_types_come_back(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("column_type", TYPES, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_both_decoders_agree_on_damaged_rows(column_type: ColumnType, data: st.DataObject) -> None:
     good = encode_plain(plain(data.draw(arrays(column_type)))[:1] or [None], [column_type])
@@ -105,6 +108,7 @@ def test_both_decoders_agree_on_damaged_rows(column_type: ColumnType, data: st.D
 
 
 @pytest.mark.parametrize("column_type", EXACT, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_damaged_rows_are_corrupt_or_mean_what_protobuf_reads(
     column_type: ColumnType, data: st.DataObject
@@ -122,6 +126,7 @@ def test_damaged_rows_are_corrupt_or_mean_what_protobuf_reads(
 
 
 @pytest.mark.parametrize("column_type", TYPES, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_unknown_fields_are_skipped_in_every_message(
     column_type: ColumnType, data: st.DataObject

@@ -54,7 +54,7 @@ def read(raw: RawFile, wanted: list[WantedColumn], short: int) -> TypedRows | st
             return str(error)
 
 
-@settings(max_examples=tries(60, 600), deadline=None)
+@settings(max_examples=tries(20, 600), deadline=None)
 @given(raw_files())
 def test_a_column_is_read_alike_among_others(drawn: tuple[RawFile, list[WantedColumn]]) -> None:
     raw, wanted = drawn

@@ -33,7 +33,7 @@ def test_a_row_without_quotes_is_split_as_letter_by_letter(
     assert twin.csv_fields(row, cut.decode(), nulls) == slow
 
 
-@trying(deadline=None, max_examples=tries(200, 2000))
+@trying(deadline=None, max_examples=tries(60, 2000))
 @given(st.data())
 def test_a_column_holds_values_exactly_if_each_of_its_values_says_so(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(SCALARS))

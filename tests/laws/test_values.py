@@ -33,7 +33,7 @@ from tests.support.sizes import tries
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
 
-EXAMPLES = tries(8, 60)
+EXAMPLES = tries(3, 60)
 LONG = 28  # times as many; 4 questions in each of 3 shapes
 CUTS = {
     "added only": pages.SIZES,

@@ -90,7 +90,7 @@ def texts_of(draw: st.DrawFn) -> tuple[str, Kind, list[str | None]]:
 
 
 @given(texts_of())
-@trying(max_examples=tries(200, 5000))
+@trying(max_examples=tries(60, 5000))
 @example(("d/M/yyyy", Kind.DATE, ["1/2/2020", "3", "11/12/2020", "29/2/2023", "29/2/2024"]))
 @example(("d", Kind.DATE, []))
 @example(("dd/MM/yy from 1950", Kind.DATE, ["01/01/49", "01/01/50", "01/01/00"]))
@@ -126,7 +126,7 @@ def test_the_fast_reader_reads_as_its_twin(given_texts: tuple[str, Kind, list[st
 
 
 @given(texts_of())
-@trying(max_examples=tries(30, 500))
+@trying(max_examples=tries(15, 500))
 def test_objects_and_arrays_are_read_alike(given_texts: tuple[str, Kind, list[str | None]]) -> None:
     text, kind, values = given_texts
     form, target = parse_form(text, kind), TYPES[kind]

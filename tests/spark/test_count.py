@@ -15,6 +15,7 @@ from strata.spark.front.catalyst import analyse
 from tests.spark.test_snapshot import FILTERS
 from tests.support.plain_filters import RELATION
 from tests.support.shards import NAME, UPPER, Events, copied, let_skip
+from tests.support.sizes import slice_of
 
 WHERE = [
     *(where for where, _ in FILTERS),
@@ -25,6 +26,7 @@ WHERE = [
     "coalesce(small, 0) >= 0",
     None,
 ]
+TIMES = (700, 2500, UPPER - 1)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
 def test_a_count_is_the_sum_of_the_rows_that_are_read(
     spark: SparkSession, events: Events, where: str | None
 ) -> None:
-    for as_of in (700, 2500, UPPER - 1):
+    for as_of in slice_of(TIMES, WHERE.index(where), len(TIMES)):
         rows = snapshot(
             spark, NAME, where=where, as_of=as_of, config=events.settings, pushdown="off"
         )

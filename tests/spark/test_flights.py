@@ -70,8 +70,9 @@ def test_reading_equals_reading_the_files(
 
     for pushdown in ("off", "on"):
         found = snapshot(spark, "flights", where=where, pushdown=pushdown, config=settings)
-        assert found.filter("d <> 1").count() == 0
-        assert sorted(found.drop("t", "d").collect(), key=repr) == expected
+        rows = found.collect()
+        assert {row.d for row in rows} == {1}
+        assert sorted((row[:-2] for row in rows), key=repr) == [tuple(row) for row in expected]
     assert expected, "a filter that nothing satisfies shows nothing"
 
 

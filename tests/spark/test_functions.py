@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from strata.expr.registry import REGISTRY
 from tests.spark.ranges import random_parts
 from tests.spark.signatures import signatures
+from tests.support.sizes import tries
 from tools.certify import MODES, Mode, Tally, check
 
 pytestmark = pytest.mark.spark
@@ -24,7 +25,7 @@ SETTINGS = (
     "spark.sql.codegen.factoryMode",
 )
 PARTS = 40
-FUNCTIONS = 80  # about half of them; certificates are of all
+FUNCTIONS = tries(40, 80)  # about a quarter of them; certificates are of all
 # Functions whose meaning depends on the mode or the zone get a second look in each.
 SENSITIVE = {
     MODES[1]: ("add", "subtract", "multiply", "divide", "cast", "abs", "unary_minus", "round"),

@@ -13,6 +13,7 @@ from strata.expr.nodes import Call, Expr
 from strata.plain.parse import UnknownColumn, plain_or_none
 from strata.spark.front.catalyst import analyse
 from tests.support.plain_filters import RELATION, drawn
+from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 NOW = 1_700_000_000_000_000
@@ -52,7 +53,7 @@ def differences(spark: SparkSession, seed: int, count: int) -> Iterator[str]:
 
 
 def test_a_plain_filter_has_the_tree_that_spark_makes_of_it(spark: SparkSession) -> None:
-    assert not list(differences(spark, 7, 600))
+    assert not list(differences(spark, 7, tries(200, 600)))
 
 
 def accepted_names(spark: SparkSession, seed: int, count: int) -> Iterator[str]:
@@ -85,7 +86,7 @@ def misspelt(draw: random.Random, where: str) -> str:
 
 
 def test_a_name_that_no_column_has_is_refused_by_spark_too(spark: SparkSession) -> None:
-    assert not list(accepted_names(spark, 9, 300))
+    assert not list(accepted_names(spark, 9, tries(60, 300)))
 
 
 @pytest.mark.long

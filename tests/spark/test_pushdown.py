@@ -20,7 +20,7 @@ from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 SEED = 1
-FILTERS = tries(120, 500)
+FILTERS = tries(40, 500)
 _TESTS = ("id < 0", "id >= 0")
 
 
@@ -55,7 +55,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def test_nothing_that_a_filter_needs_is_skipped(interpreted: SparkSession, world: World) -> None:
     tally = Tally()
-    try_world(interpreted, world, FILTERS, 3, tally)
+    try_world(interpreted, world, FILTERS, tries(1, 3), tally)
 
     assert not tally.wrong, "\n".join(tally.wrong)
     assert tally.refused == 0, "the generator writes filters that Spark understands"
@@ -93,6 +93,6 @@ def test_a_lie_is_found(
     """The net itself: an interpreter that overlooks errors is caught by a few filters."""
     monkeypatch.setattr(import_module("strata.decide.decision"), "PairInterpreter", _Careless)
     tally = Tally()
-    try_world(interpreted, world, 40, 0, tally)
+    try_world(interpreted, world, tries(20, 40), 0, tally)
 
     assert any("fails on a row" in line for line in tally.wrong)

@@ -33,6 +33,7 @@ from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, Wid
 from strata.state.state import State
 from strata.store.open import open_stores
 from tests.support.shards import let_skip
+from tests.support.sizes import slice_of
 from tests.support.stored import append, create
 from tests.support.updates import table
 
@@ -40,8 +41,10 @@ TEXT, INT = parse_type("string"), parse_type("int32")
 FIRST = Relation(0, (Column(1, "a", TEXT), Column(2, "b", INT)), (1,), ())
 Shard = tuple[Settings, Callable[..., State]]
 
+LAYOUTS = ("row", "structured", "both")
 
-@pytest.fixture(params=["both", "structured", "row"])
+
+@pytest.fixture(params=LAYOUTS)
 def shard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shard]:
     """Return settings and what changes the shard: rows at the shard's upper, or its relation."""
     store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
@@ -124,7 +127,15 @@ def skipped(spark: SparkSession, settings: Settings, where: str) -> int:
     return plan_read(stores, state, filter=filter, mode="on").parts_skipped
 
 
-@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize(
+    ("shard", "compacted"),
+    [
+        (layout, compacted)
+        for number, layout in enumerate(LAYOUTS)
+        for compacted in slice_of((True, False), number, 2)
+    ],
+    indirect=["shard"],
+)
 def test_the_scenario_of_the_seed(spark: SparkSession, shard: Shard, compacted: bool) -> None:
     settings, do = shard
     do(("hello", 5, 1))

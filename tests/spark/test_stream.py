@@ -93,7 +93,7 @@ def test_a_stream_that_compaction_has_overtaken_fails_and_says_so(
         drain(spark, config, tmp_path / "late", start="1500")
 
 
-@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("ahead", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_stream_does_not_go_on_in_another_life_of_its_shard(
     spark: SparkSession, events: Events, config: str, tmp_path: Path, ahead: bool
 ) -> None:

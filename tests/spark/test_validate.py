@@ -153,7 +153,8 @@ def test_where_every_rule_holds_none_is_blamed(
     """A filter that is judged as another than the one that runs: no function is to blame."""
     filter = analyse(spark, events.state.relation, "id > 250")
     monkeypatch.setattr(
-        "strata.spark.evaluate.analyse_registered", lambda *_: replace(filter, sql="id >= 0")
+        "strata.spark.evaluate.analyse_registered",
+        lambda *_: replace(filter, sql="id between 100 and 110"),
     )
 
     report = check(spark, events, "id > 250")

@@ -9,6 +9,10 @@ from pyspark.sql import functions as fn
 from strata.spark import snapshot
 from strata.spark.values import column_extreme, column_values
 from tests.support.shards import NAME, Events, copied, let_skip
+from tests.support.sizes import slice_of
+
+WHERE = ["lower(carrier) < 'b' -- early", "id % 7 = 3", "id = 1", None]
+COLUMNS = ["carrier", "price", "at", "ratio"]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +38,14 @@ def reading(spark: SparkSession, events: Events) -> Iterator[Callable[[str | Non
         rows.unpersist()
 
 
-@pytest.mark.parametrize("where", ["lower(carrier) < 'b' -- early", "id % 7 = 3", "id = 1", None])
-@pytest.mark.parametrize("column", ["carrier", "price", "at", "ratio"])
+@pytest.mark.parametrize(
+    ("where", "column"),
+    [
+        (where, column)
+        for number, where in enumerate(WHERE)
+        for column in slice_of(COLUMNS, number, 2)
+    ],
+)
 def test_values_are_those_that_reading_gives(
     spark: SparkSession,
     events: Events,

@@ -32,7 +32,8 @@ from tests.wall.world import stored_columns
 
 pytestmark = pytest.mark.spark
 # Values of each type, in some of the types that Spark has for it; 40 rounds of 250 make 10,000.
-ROUNDS, VALUES = int(os.environ.get("STRATA_WALL_ROUNDS", "4")), tries(30, 250)
+ROUNDS = int(os.environ.get("STRATA_WALL_ROUNDS", tries(2, 4)))
+VALUES = tries(30, 250)
 
 
 def spark_holds(arrow_type: pa.DataType) -> bool:

@@ -117,7 +117,7 @@ def test_no_error_is_hidden_whatever_spark_evaluates_first(
 ) -> None:
     # What Strata's own sessions do is tried whole, the others share the filters.
     number = ASKED.index((way, name))
-    filters = slice_of(HIDING, number, 2) if number else HIDING
+    filters = slice_of(HIDING, number, len(ASKED) - 1) if number else HIDING
     with session(spark, **SESSIONS[name]):
         found = {where: both(spark, shard, where, way) for where in filters}
 
@@ -139,7 +139,8 @@ def test_a_null_test_in_front_hides_nothing_on_any_way(
 def test_python_functions_are_called_on_rows_that_a_branch_leaves_out(
     spark: SparkSession, shard: Shard, calling: None, way: str
 ) -> None:
-    found = {where: both(spark, shard, where, way) for where in CALLING}
+    filters = slice_of(CALLING, way == "option", 2)
+    found = {where: both(spark, shard, where, way) for where in filters}
 
     assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
     assert "PYTHON" in [off for off, _ in found.values()]
@@ -149,11 +150,14 @@ def test_python_functions_are_called_on_rows_that_a_branch_leaves_out(
 def test_a_constant_is_taken_exactly_or_not_at_all(
     spark: SparkSession, shard: Shard, way: str
 ) -> None:
-    found = {where: both(spark, shard, where, way) for where in LOST}
+    number = WAYS.index(way)
+    filters = slice_of(LOST, number, len(WAYS) - 1) if number else LOST
+    found = {where: both(spark, shard, where, way) for where in filters}
 
     assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
     assert all(isinstance(off, list) for off, _ in found.values())
-    assert sum(len(off) > 0 for off, _ in found.values()) > 6, "they accept rows"
+    accepting = sum(len(off) > 0 for off, _ in found.values())
+    assert accepting > len(filters) * 0.6, "they accept rows"
 
 
 _TEST = "(a is not null or {0}(l, e -> {1}))"
@@ -177,7 +181,8 @@ def test_the_elements_of_empty_lists_say_nothing_about_rows(
     parts = [[(0, None)], empty, full]
     lists = store(tmp_path, Relation(0, tuple(columns), (1,), ()), parts)
     with session(spark, **SESSIONS[name]):
-        found = {where: both(spark, lists, where, "snapshot") for where in INSIDE}
+        filters = slice_of(INSIDE, [*SESSIONS].index(name), len(SESSIONS))
+        found = {where: both(spark, lists, where, "snapshot") for where in filters}
 
     assert not {where: answers for where, answers in found.items() if answers[0] != answers[1]}
     assert all(len(off) == 3 for off, _ in found.values())
@@ -259,7 +264,7 @@ def test_filters_that_hide_errors_trip_no_healthy_shard(
     shard = store(tmp_path, RELATION, [LOW, HIGH])
     Machine(shard.stores).apply(shard.name, partial(standing, mode="on", percent=0))
     # What gives another answer each time is refused before it is judged.
-    filters = [where for where in HIDING if "rand()" not in where]
+    filters = [where for where in slice_of(HIDING, 0, 2) if "rand()" not in where]
     registered = [RegisteredFilter(shard.name, f"f{n}", where) for n, where in enumerate(filters)]
 
     report = validate(spark, shard.stores, shard.name, registered, Scope("run", 100))

@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from hypothesis import settings
+
 T = TypeVar("T")
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE") or "ci"
 EXAMPLES: Final = {"loop": 4, "ci": 15, "explore": 200, "long": 2000}  # of Hypothesis, by profile
@@ -20,3 +22,7 @@ def slice_of(some: Sequence[T], number: int, share: int) -> Sequence[T]:
     Tests that differ in `number` alone try all of them together.
     """
     return some if tries(0, 1) else some[number % share :: share]
+
+
+# A law that is tried for each of some sixty types, which share most of their code.
+few_a_type: Final = settings(max_examples=min(EXAMPLES[PROFILE], tries(5, 2000)))

@@ -10,6 +10,7 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,15 @@ def rooms() -> list[str]:
     return sorted([*(f"strata/{name}" for name in found), *beside])
 
 
-def prose(source: str) -> Iterator[tuple[int, str]]:
+@cache
+def tree(file: Path) -> ast.Module:
+    """Return the syntax of a file, parsed once for all tests."""
+    return ast.parse(file.read_text("utf-8"))
+
+
+def prose(source: str, parsed: ast.Module | None = None) -> Iterator[tuple[int, str]]:
     """Yield line and text of each docstring, comment and message; names in backticks are cut."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed or ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.lineno, re.sub(r"`[^`]*`", "", node.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -76,7 +83,7 @@ def findings(room: str) -> list[str]:
     return [
         f"{file.relative_to(PROJECT)}:{line}: {match[0]!r} in {text.strip()[:80]!r}"
         for file in sorted((PROJECT / room).rglob("*.py"))
-        for line, text in prose(file.read_text("utf-8"))
+        for line, text in prose(file.read_text("utf-8"), tree(file))
         for match in PHRASES.finditer(text)
     ]
 
@@ -113,7 +120,7 @@ def public(kind: type[ast.FunctionDef] | type[ast.ClassDef], *roots: str) -> dic
     """Return the modules that define each public name at their top."""
     found = defaultdict(list)
     for file in sorted(file for root in roots for file in (PROJECT / root).rglob("*.py")):
-        for node in ast.parse(file.read_text("utf-8")).body:
+        for node in tree(file).body:
             if isinstance(node, kind) and not node.name.startswith("_"):
                 found[node.name].append(file.relative_to(PROJECT).as_posix())
     return dict(found)

@@ -75,7 +75,7 @@ def found(refs: list[PartRef], at_once: int) -> list[str]:
     return [f.statement for f in (*told, *sums.findings(BATCH))]  # type: ignore[arg-type]
 
 
-@settings(max_examples=tries(100, 3000), deadline=None)
+@settings(max_examples=tries(30, 3000), deadline=None)
 @given(parts(), st.integers(1, 6))
 def test_columns_add_up_to_what_their_parts_do(refs: list[PartRef], at_once: int) -> None:
     sums, told = added(refs, at_once)

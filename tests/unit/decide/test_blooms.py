@@ -13,6 +13,7 @@ from strata.machine.machine import Machine
 from strata.store.open import Stores
 from tests.support import membered
 from tests.support.membered import PLACES, held, lookups
+from tests.support.sizes import tries
 from tests.support.stored import memory_stores
 
 PARTS, MANY, BITS = 12, 300, 16
@@ -56,7 +57,7 @@ def test_no_part_with_the_value_is_left_out_and_few_others_are_read(place: str) 
     draw = random.Random(3)
     there = sorted({v for some in contents() for row in some for v in held(row, place)}, key=str)
     kept = least = without = 0
-    for value in draw.sample(there, min(len(there), 12)):
+    for value in draw.sample(there, min(len(there), tries(6, 12))):
         needed = holding(place, value)
         for one in lookups(place, value):
             found = fetched(planned(one.filter))

@@ -52,6 +52,7 @@ def test_a_demo_goes_on_if_nothing_is_written(
 
 
 @pytest.mark.spark
+@pytest.mark.long  # each demo of CI does the same
 def test_java_writes_and_uses_an_archive_and_ignores_a_broken_one(tmp_path: Path) -> None:
     archive = ClassArchive(tmp_path)
     java = ["java", *archive.options.split(), "-Xshare:auto", "-version"]

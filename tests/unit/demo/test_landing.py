@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Landing:
-    return make_landing(tmp_path_factory.mktemp("demo"), days=40)
+    return make_landing(tmp_path_factory.mktemp("demo"), days=31)
 
 
 def lines(landing: Landing, source: str) -> dict[str, list[str]]:
@@ -26,14 +26,14 @@ def lines(landing: Landing, source: str) -> dict[str, list[str]]:
 
 def test_every_source_has_files_by_day(landing: Landing) -> None:
     assert dict(landing.files) == {
-        "flights": 40,
-        "flight_events": 40,
-        "weather": 40,
-        "planes": 40,
+        "flights": 31,
+        "flight_events": 31,
+        "weather": 31,
+        "planes": 31,
         "airports": 1,
     }
     assert list(lines(landing, "flights"))[:2] == ["2013-01-01", "2013-01-02"]
-    assert landing.rows["flights"] == landing.rows["flight_events"] == 34_701
+    assert landing.rows["flights"] == landing.rows["flight_events"] == 27_004
     assert landing.rows["airports"] == 1458
 
 

@@ -12,6 +12,7 @@ from strata.format.values.migrate import widen
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
 from tests.support.plain import TYPES, columns, relation_of, updates_of
+from tests.support.sizes import few_a_type
 
 M = 2**64
 TEXTS = (Kind.STRING, Kind.BYTES, Kind.JSONB)
@@ -55,6 +56,7 @@ def twin(rows: list[list[Any]], relation: Relation) -> int:
 
 
 @pytest.mark.parametrize("column_type", TYPES, ids=str)
+@few_a_type
 @given(data=st.data())
 def test_each_type_is_digested_as_written_down(
     column_type: ColumnType, data: st.DataObject

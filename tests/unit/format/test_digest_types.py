@@ -13,6 +13,7 @@ from strata.format.columns import updates_schema
 from strata.format.digest import content_digest, row_hashes
 from strata.model.schema import Column, Relation
 from strata.model.types import ColumnType, Kind, parse_type
+from tests.support.sizes import few_a_type
 from tests.support.values import arrays, every_type, plain, to_array
 
 M = 2**64
@@ -99,6 +100,7 @@ def hashes(array: pa.Array, column_type: ColumnType, column_id: int = 7) -> list
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
+@few_a_type
 @given(data=st.data())
 def test_each_type_is_digested_as_written_down(
     column_type: ColumnType, data: st.DataObject

@@ -203,7 +203,10 @@ except Unavailable as error:
 """
 
 
-@pytest.mark.parametrize("room", [0, 3, 500, 9000])
+@pytest.mark.parametrize(
+    "room",
+    [0, pytest.param(3, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.long), 9000],
+)
 def test_a_part_for_which_the_disk_has_no_room_says_so(tmp_path: Path, room: int) -> None:
     """The system refuses bytes beyond a limit, as it does where a disk is full."""
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(room)]

@@ -92,24 +92,24 @@ class Planted:
 def test_what_is_found_is_kept_and_replayed_until_it_is_mended(planted: Planted) -> None:
     planted.write(limit=10**6)
     assert planted.explore(1) == []
-    planted.write(limit=990_000)
+    planted.write(limit=900_000)
 
     found = next(filter(None, map(planted.explore, range(2, 20))))
 
     (one,) = found
     assert one.what == f"{planted.name}::test_planted[0]"
-    assert "990001" in one.said  # the smallest that fails
+    assert "900001" in one.said  # the smallest that fails
     assert shlex.quote(one.what) in one.repeat
     (kept,) = one.kept
     assert list(planted.found.iterdir()) == [kept]  # and none of those on the way to it
     failed = planted.run("-k", "test_planted and 0]")
     assert failed.returncode == 1
-    planted.write(limit=990_001)
+    planted.write(limit=900_001)
     mended = planted.run("-s", "-k", "[0]")
-    assert drawn(mended)[0] == "drew 990001"  # before any other, though the body has changed
+    assert drawn(mended)[0] == "drew 900001"  # before any other, though the body has changed
     assert kept.exists()
     kept.unlink()
-    assert drawn(planted.run("-s", "-k", "[0]"))[0] != "drew 990001"
+    assert drawn(planted.run("-s", "-k", "[0]"))[0] != "drew 900001"
 
 
 def drawn(done: subprocess.CompletedProcess[str]) -> list[str]:

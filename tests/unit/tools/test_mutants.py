@@ -214,7 +214,7 @@ for one, failed in found.items():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the tests that notice run each time; here they are seen to fail
 def test_each_fault_that_was_survived_once_is_noticed() -> None:
     """Each is planted alone, and the test that is named fails."""
     run = subprocess.run(

@@ -11,6 +11,7 @@ from strata.ui.web import console, of_token
 from tests.attacks.chromium import chromium, chromium_program
 from tests.attacks.test_console_in_browser import TOKEN, Place, served, shows_well
 from tests.support.console import filled, pages_of
+from tests.support.sizes import slice_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,6 +21,8 @@ pytestmark = [
         reason="no page was looked at in a browser: install the package chromium, or set CHROMIUM",
     ),
 ]
+
+SHAPES = ((1280, True), (1280, False), (390, False))  # width, and whether it is dark
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +36,5 @@ def test_main_pages_show_well_light_dark_and_narrow_with_the_network_off(
     place: Place, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
-        for width, dark in ((1280, False), (1280, True), (390, False)):
+        for width, dark in slice_of(SHAPES, 0, 2):
             shows_well(browser, place, width=width, dark=dark)

@@ -216,7 +216,16 @@ def test_every_row_at_the_ends_of_the_key_space_lies_in_one_slice(
         assert sum(rows(keys, piece) for piece in pieces) == len(keys)
 
 
-@pytest.mark.parametrize("kind", ["int64", "float64", "string", "bytes", "timestamp"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "int64",
+        "string",
+        pytest.param("float64", marks=pytest.mark.long),
+        pytest.param("bytes", marks=pytest.mark.long),
+        pytest.param("timestamp", marks=pytest.mark.long),
+    ],
+)
 def test_shards_with_keys_at_the_ends_are_compacted_and_read_in_slices(kind: str) -> None:
     """Several runs and row groups, end to end."""
     relation = Relation(

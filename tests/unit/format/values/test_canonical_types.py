@@ -12,10 +12,12 @@ from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.format.values.canonical import canonical
 from strata.model.types import ColumnType, parse_type
+from tests.support.sizes import few_a_type
 from tests.support.values import MESSY, NAN, arrays, every_type, plain, to_array
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
+@few_a_type
 @given(data=st.data())
 def test_canonical_values_stay_as_they_are(column_type: ColumnType, data: st.DataObject) -> None:
     array = data.draw(arrays(column_type))

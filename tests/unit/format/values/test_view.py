@@ -14,6 +14,7 @@ from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.format.values.view import from_view, has_view, to_view, view_type
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
+from tests.support.sizes import few_a_type
 from tests.support.values import SCALARS, arrays, every_type, plain, sort_key, to_array, values
 
 
@@ -22,6 +23,7 @@ def test_every_kind_is_among_the_types_tried() -> None:
 
 
 @pytest.mark.parametrize("column_type", every_type(), ids=str)
+@few_a_type
 @given(data=st.data())
 def test_what_is_seen_can_be_stored_again(column_type: ColumnType, data: st.DataObject) -> None:
     stored = data.draw(arrays(column_type))

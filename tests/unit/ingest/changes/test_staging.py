@@ -49,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(root, columns=COLUMNS, source={"paths": ["in/"], "format": "csv"})
 
 
-@settings(max_examples=tries(30, 600), deadline=None)
+@settings(max_examples=tries(15, 600), deadline=None)
 @given(
     files=st.lists(st.lists(st.integers(-20, 20), max_size=30), min_size=1, max_size=4),
     chunk=st.integers(1, 7),

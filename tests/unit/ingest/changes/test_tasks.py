@@ -453,7 +453,7 @@ def test_what_all_tasks_of_a_run_hand_over_is_bounded(tmp_path: Path) -> None:
     assert sorted(table_at(world, 3 * DAY - 1)) == [1, 2, 3]
 
 
-@settings(max_examples=tries(12, 250), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(6, 250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     CHANGES,
     st.sampled_from([1 << 20, 60]),

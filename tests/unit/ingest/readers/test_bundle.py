@@ -71,7 +71,7 @@ def test_files_together_are_the_files_one_by_one(
     root = tmp_path_factory.mktemp(format)
     world = World(root, columns=COLUMNS, source={"format": format, "paths": ["in/"]}, time=TIME)
 
-    @settings(max_examples=tries(60, 1500), deadline=None)
+    @settings(max_examples=tries(25, 1500), deadline=None)
     @given(files_of(format))
     @example([f"{LINES[format][0]}\n", LINES[format][0]])
     @example(

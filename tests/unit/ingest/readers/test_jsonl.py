@@ -162,7 +162,7 @@ NUMBERS = st.sampled_from(["1e5", "1e400", "-1e-400", "0e9", "-0.0", "5e-324"]).
     ],
 )
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1000, 1000))
-@settings(max_examples=tries(60, 600))
+@settings(max_examples=tries(25, 600))
 def test_a_float_in_its_shortest_text_is_the_same_as_its_text(kind: str, number: float) -> None:
     text = repr(number)
     if exact_lines(f'{{"a":{text}}}'.encode()):

@@ -35,6 +35,7 @@ GONE: Final = (True, "true", "True", "t", "1", 1)
 KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
 TWICE: Final = "a key stands twice"
 FLAT: Final = "not a change event: it has no op (envelope: upsert takes flattened rows)"
+DOCUMENT: Final = "a text for a row, as MongoDB has it: flatten it by ExtractNewDocumentState"
 TRANSACTION: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
 WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
@@ -277,6 +278,8 @@ def _change(
         fields = {**(fields or {}), **of_key} or None
     if isinstance(row, Twice):
         return TWICE
+    if isinstance(row, str) or "updateDescription" in body:
+        return DOCUMENT
     if not isinstance(row, dict):
         return "an event without its row" if op != DELETE else "a delete without its key"
     if op == UPDATE and isinstance(before, dict):

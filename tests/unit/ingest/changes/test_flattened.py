@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from strata.decide.plan import plan_read
+from strata.ingest.quarantine import rejected
+from strata.ingest.readers.debezium import DOCUMENT
 from strata.read.scan import scan
 from tests.unit.ingest.changes.test_tasks import put, run
 from tests.unit.ingest.test_engine import World
@@ -180,3 +182,19 @@ def test_parts_of_structs_and_maps_are_decoded_as_columns_are(tmp_path: Path, sc
         "at": whole + timedelta(microseconds=micros),
         "m": [("x", Decimal(cents) / 100), ("y", None)],
     }
+
+
+def test_documents_of_mongodb_are_rejected_with_the_cure(tmp_path: Path) -> None:
+    made = {"after": '{"_id": 1, "name": "a"}', "op": "c", "ts_ms": 1, "source": {"ts_ms": 1}}
+    changed: dict[str, Any] = {
+        "after": None,
+        "updateDescription": {},
+        "op": "u",
+        "ts_ms": 2,
+        "source": {},
+    }
+    world = world_of(tmp_path, "debezium")
+    rows, report = stored(world, made, changed)
+    assert (rows, report.counts.rejected) == ([], 2)
+    [batch] = rejected(world.stores, world.state.name)
+    assert {row["reason"] for row in batch.rows} == {DOCUMENT}

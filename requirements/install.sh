@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 list=${1:?runtime or dev}
 
-SELDOM='/(tests?|testing|moto|pip|libcst|altair|hive_metastore|lexers|f2py)/'
+SELDOM='/(tests?|testing|moto|pip|libcst|altair|hive_metastore|lexers|f2py|mypyc?|setuptools|pkg_resources|mllib|pyspark/pandas)/'
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 die() { printf '\n%s\n' "$*" >&2; exit 2; }

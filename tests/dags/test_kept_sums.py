@@ -127,6 +127,9 @@ def test_a_run_by_hand_only_lists(
     assert "kept of s by note" in caplog.text
     assert "1 batches behind" in caplog.text
     assert len(which(BY_HAND, dry_run=False)) == 1
+    for on in (True, False):
+        backfill = SimpleNamespace(run_type="backfill", conf={"dry_run": on})
+        assert (which(backfill) == []) is on
 
 
 def test_sources_are_chosen_and_unknown_ones_said(

@@ -12,6 +12,7 @@ is a dry run unless the form says otherwise: it lists the sums, and how far behi
 | It was killed. Are the sums wrong? | No. The next run reads the same changes again. |
 | It failed with *the target went on*? | Another run was faster, for example by hand. A retry finds nothing left to do. |
 | Soft evaluation found a difference: what now? | Find out why. Then *rebuild* corrects the newest time, together with the next changes. |
+| A source was dropped? | Its sums stay as they are, and the log of *which sums* says so. The others go on. |
 | How do I add sums? | `strata sums SHARD --into TARGET --by a,b --sum c`, once. |
 
 The asset `strata_sums` carries the counts of each shard of sums.
@@ -70,6 +71,9 @@ def kept_sums() -> None:
         if unknown := wanted - {one["source"] for one in listed}:
             _LOG.warning("no shard keeps sums of %s", ", ".join(sorted(unknown)))
         chosen = [one for one in listed if not wanted or one["source"] in wanted]
+        for one in [one for one in chosen if one["unreadable_source"]]:
+            _LOG.warning("%(shard)s stays as it is: %(source)s: %(unreadable_source)s", one)
+            chosen.remove(one)
         for one in chosen:
             _LOG.info("%(shard)s of %(source)s by %(by)s: %(batches_behind)s batches behind", one)
         if rehearsed(params, dag_run):

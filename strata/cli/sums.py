@@ -9,8 +9,9 @@ from strata.cli.completion import shard_names
 from strata.cli.context import Answer, Context, ReasonOption, answer
 from strata.cli.remarks import busy, remark
 from strata.cli.tables import rows
-from strata.errors import InvalidRequest
+from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.model.time import MIN_TIME, format_time
+from strata.state.state import Batch
 from strata.sums.check import check_sums
 from strata.sums.follow import declared_sums
 from strata.sums.run import maintain_sums
@@ -96,7 +97,13 @@ def _listed(context: Context, shard: str) -> Answer:
     for source, wishes in sorted(declared_sums(context.stores).items()):
         if shard not in ("", source):
             continue
-        batches = machine.load(source).batches
+        batches: tuple[Batch, ...] = ()
+        why: str | None = None
+        try:
+            batches = machine.load(source).batches
+        except (Conflict, Corrupt, InvalidRequest) as error:  # the other sums go on
+            why = str(error)
+            remark(f"{source}: {why}")
         for wish in wishes:
             upper = machine.load(wish.target).upper
             behind = [one for one in batches if one.manifest and one.upper > upper]
@@ -106,7 +113,8 @@ def _listed(context: Context, shard: str) -> Answer:
                     "shard": wish.target,
                     "by": ",".join(wish.by),
                     "upper": None if upper == MIN_TIME else format_time(upper),
-                    "batches_behind": len(behind),
+                    "batches_behind": len(behind) if why is None else None,
+                    "unreadable_source": why,
                 }
             )
     return answer({"sums": found}, rows("kept sums", found, LISTED))

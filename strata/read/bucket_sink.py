@@ -125,20 +125,26 @@ class ParquetBucket:
             number, _, key = notes[-1]
             text = retry(partial(self._blob.get, key))
             return None if text is None else _Found(number, text.decode(errors="replace"), keys)
-        return _Found(last, self._of_file(files[-1]) if files else None, keys)
+        if not files:
+            return _Found(0, None, keys)
+        of_file = self._of_file(files[-1])
+        return None if of_file is None else _Found(last, of_file, keys)
 
-    def _of_file(self, info: BlobInfo) -> str:
-        """Return the bookmark of a file. Raises: Corrupt."""
+    def _of_file(self, info: BlobInfo) -> str | None:
+        """Return the bookmark of a file; None: it was moved away meanwhile. Raises: Corrupt."""
         tail, length = b"", _FOOTER
         while len(tail) < min(length, info.size_bytes):
             start = max(info.size_bytes - length, 0)
-            tail = retry(partial(self._blob.get, info.key, start)) or b""
+            found = retry(partial(self._blob.get, info.key, start))
+            if not found:
+                return None
+            tail = found
             length = int.from_bytes(tail[-_TAIL:-4], "little") + _TAIL
         try:
             return str(
                 (pq.read_schema(pa.BufferReader(tail)).metadata or {})[BOOKMARK_KEY], "utf-8"
             )
-        except (KeyError, pa.ArrowInvalid, UnicodeDecodeError) as error:
+        except (KeyError, pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
             raise Corrupt(
                 "this file is not one of a delivery", file=f"{self.address}/{info.key}"
             ) from error

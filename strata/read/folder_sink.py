@@ -100,7 +100,9 @@ class ParquetFolder:
         """Return the bookmark of a file. Raises: Corrupt."""
         try:
             return str((pq.read_schema(self.folder / name).metadata or {})[BOOKMARK_KEY], "utf-8")
-        except (KeyError, pa.ArrowInvalid) as error:
+        except (KeyError, pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the disk, not of Arrow
             raise Corrupt(
                 "this file is not one of a delivery", file=str(self.folder / name)
             ) from error

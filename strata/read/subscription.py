@@ -34,6 +34,7 @@ from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move
 from strata.state.state import State
 from strata.store.open import Stores
 
+SHOWN_CHARS: Final = 200  # of a text that is no bookmark
 BOOKMARK_KEY: Final = b"strata.bookmark"  # of the metadata of a Parquet file of a delivery
 _a_second: Final = partial(time.sleep, 1.0)
 
@@ -68,9 +69,13 @@ class Bookmark:
     def of(text: str) -> "Bookmark":
         """Return what a sink has stored. Raises: Corrupt."""
         try:
-            return Bookmark(**json.loads(text))
-        except (TypeError, ValueError) as error:
-            raise Corrupt("a sink has no bookmark but another text", found=text) from error
+            found = Bookmark(**json.loads(text))
+            if any(type(number) is not int for number in (found.position, found.commit_ms)):
+                raise TypeError
+        except (TypeError, ValueError, RecursionError) as error:
+            shown = text[:SHOWN_CHARS]
+            raise Corrupt("a sink has no bookmark but another text", found=shown) from error
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,16 @@ def test_sources_are_chosen_and_unknown_ones_said(
     assert "no shard keeps sums of other" in caplog.text
 
 
+def test_a_dropped_source_leaves_the_others_going_on(
+    world: World, which: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    in_process("create", "gone", "--spec", str(world.root / "s.yaml"))
+    in_process("sums", "gone", "--into", "rest", "--by", "note")
+    in_process("drop", "gone", "--yes", "gone", "--force", "--reason", "r", "--by", "me")
+    assert [one["into"] for one in which()] == ["kept"]
+    assert "rest stays as it is: gone: this shard was dropped" in caplog.text
+
+
 def test_a_rebuild_corrects(world: World, which: Callable[..., Any]) -> None:
     (one,) = which(rebuild=True)
     assert executed(**one)["updates"] == 2

@@ -9,6 +9,7 @@ A delete needs only the key, which every replica identity provides. A placeholde
 that the database did not send because it did not change; the value stays as it was.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +28,7 @@ from strata.ingest.readers.rejects import Reject
 from strata.ingest.readers.source import RawFile
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
-from strata.ingest.values.exact_json import Twice
+from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.shown import FAILS
 from strata.model.schema import Relation
 
@@ -39,15 +40,18 @@ DOCUMENT: Final = "a text for a row, as MongoDB has it: flatten it by ExtractNew
 TRANSACTION: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
 WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
+UNSENT: Final = "__debezium_unavailable_value"
 PLACEHOLDERS: Final = frozenset(
     {
-        "__debezium_unavailable_value",
+        UNSENT,
         "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",  # as bytes
         "b68a35a7-17ad-35b3-af2a-ae46edb4545a",  # as a uuid: the hash of it
+        f'{{"{UNSENT}":"{UNSENT}"}}',  # as an hstore in JSON
     }
 )
 MAX_PLACE: Final = 2**63 - 1  # PostgreSQL's own positions never reach it
-NUMBERS: Final = [*b"__debezium_unavailable_value"]  # of an array of integers or dates
+NUMBERS: Final = [*UNSENT.encode()]  # of an array of numbers or dates
+DIGITS: Final = [b64encode(bytes([number])).decode() for number in NUMBERS]  # as decimals
 
 
 class Event(NamedTuple):
@@ -211,10 +215,22 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
 
 
 def _is_placeholder(value: object) -> bool:
+    if isinstance(value, dict):
+        return value == {UNSENT: UNSENT}
     if isinstance(value, list) and len(value) == len(NUMBERS):
-        return [as_integer(item) for item in value] == NUMBERS
+        items = [_plain_item(item) for item in value]
+        return items in (NUMBERS, DIGITS)
     first = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(first, str) and first in PLACEHOLDERS
+
+
+def _plain_item(item: object) -> object:
+    """Return an item of an array that may be a placeholder: a number, or the digits of one."""
+    if type(item) is NumberText:
+        return float(item)
+    if isinstance(item, dict) and as_integer(item.get("scale")) == 0:
+        return item.get("value")
+    return item
 
 
 def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:

@@ -108,6 +108,17 @@ def test_without_a_target_the_sums_are_listed(world: World) -> None:
     assert world.run("sums", "--into", "kept") == 2
 
 
+def test_sums_whose_source_was_dropped_leave_the_others_listed(world: World) -> None:
+    world.said("create", "gone", "--spec", str(world.root / "s.yaml"))
+    world.said("sums", "gone", "--into", "rest", "--by", "note")
+    world.said(*WORDS)
+    world.said("drop", "gone", "--yes", "gone", "--force", "--reason", "r", "--by", "me")
+    rest, kept = world.said("sums")["sums"]
+    assert (rest["shard"], rest["batches_behind"]) == ("rest", None)
+    assert "dropped" in rest["unreadable_source"]
+    assert (kept["batches_behind"], kept["unreadable_source"]) == (0, None)
+
+
 def test_a_rebuild_needs_new_changes(world: World) -> None:
     world.said(*WORDS)
     assert world.run(*WORDS, "--rebuild") == 2

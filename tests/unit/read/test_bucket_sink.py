@@ -92,7 +92,33 @@ def test_a_file_whose_bookmark_was_not_written_counts(
     assert deliver(stores, sink) == (0, 0)
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"\xff" * 100])
+def test_a_file_that_is_moved_away_while_it_is_read_is_looked_for_again(
+    stores: Stores, sink: ParquetBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its footer was asked for again without end."""
+    deliver(stores, sink)
+    [note] = keys(sink, "bookmark.")
+    sink._remove(note)
+    get, asked = sink._blob.get, [0]
+
+    def gone(key: str, *piece: int) -> bytes | None:
+        asked[0] += 1
+        assert asked[0] < 20
+        return None if key.startswith("changes.") else get(key, *piece)
+
+    monkeypatch.setattr(sink._blob, "get", gone)
+    with pytest.raises(Unavailable, match="move this sink on"):
+        sink.bookmark()
+    monkeypatch.undo()
+    for key in keys(sink, "changes."):
+        sink._remove(key)
+    assert sink.bookmark() is None
+
+
+FOOTERS = [mark + b"\x99" * 200 + b"\xc8\0\0\0" + mark for mark in (b"PAR1", b"PARE")]
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"\xff" * 100, *FOOTERS], ids=range(5))
 def test_a_file_of_somebody_else_is_named(sink: ParquetBucket, data: bytes) -> None:
     sink._blob.set("changes.0000000004.parquet", data)
     with pytest.raises(Corrupt, match="not one of a delivery") as caught:

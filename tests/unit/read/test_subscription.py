@@ -4,6 +4,7 @@ import resource
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Final
 
 import pyarrow.parquet as pq
 import pytest
@@ -167,7 +168,20 @@ def own_holds(machine: Machine) -> list[str]:
     return [name for name in names if name != "consumer-c" and not name.startswith("readers-")]
 
 
-@pytest.mark.parametrize("text", ["12", "{}", "[]", '{"x": 1}', "\x00"])
+OWN: Final = '"shard": "shard", "consumer": "c"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("12", "{}", "[]", '{"x": 1}', "\x00", "[" * 100_000),
+        f'{{"position": null, {OWN}}}',
+        f'{{"position": NaN, {OWN}}}',
+        f'{{"position": "20", {OWN}}}',
+        f'{{"position": 20, "commit_ms": "x", {OWN}}}',
+    ],
+    ids=range(10),
+)
 def test_a_bookmark_of_another_program_is_damage(text: str) -> None:
     with pytest.raises(Corrupt, match="no bookmark"):
         Bookmark.of(text)

@@ -71,8 +71,8 @@ def asker(name: str) -> str:
     if ids and len(found) != 1:
         raise AirflowFailException(
             f"{name!r} asks, whom {VARIABLE} names {'more than once' if found else 'not'}, so"
-            " whoever answers may be the same person (cure: name people there as Airflow does, or"
-            " `strata rollout request`)"
+            " the one who answers may be the same person (cure: name people there as Airflow does,"
+            " or `strata rollout request`)"
         )
     return found[0] if found else name
 

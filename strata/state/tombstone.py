@@ -97,8 +97,8 @@ def bring_back(
     Its labels stay; nobody of then still holds it or writes to it. `generation` is above that of
     every stored blob, so commits prepared in another life are refused. Whether skipping is right
     was found out in that life, too, and may have changed since: the mode is `soft` at most, and
-    evidence begins anew. What the tombstone distrusts stays in quarantine, and `off` stays `off`: to
-    drop a shard and bring it back from an older point takes one person, and a release takes two.
+    evidence begins anew. What the tombstone distrusts stays in quarantine, and `off` stays `off`:
+    to drop a shard and bring it back from an older point takes one person, a release takes two.
     """
     before = saved if stone is None else stone
     generation = max(generation, saved.generation + 1, before.generation + 1)

@@ -122,7 +122,7 @@ def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
 def test_a_person_whom_the_policy_names_otherwise_asks_under_that_name(
     tasks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Airflow calls Ann Lee `alee`: who answers counts by the id, so who asks must not be another."""
+    """Airflow calls Ann Lee `alee`: an answer counts by the id, so a question must as well."""
     monkeypatch.setenv("STRATA_PEOPLE", "Ann Lee=3, bob=7, carl=dave, dave=9")
     for name in ("alee", "Ann", "dave"):  # of nobody, and of two
         with pytest.raises(AirflowFailException, match="may be the same person"):

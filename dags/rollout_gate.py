@@ -30,7 +30,7 @@ import pendulum
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from strata_airflow import approval
+from strata_airflow import approval, people
 from strata_airflow.commands import run_strata
 from strata_airflow.forms import MAIN, MORE
 from strata_airflow.places import declared_shards
@@ -104,6 +104,7 @@ def rollout_gate() -> None:
             who = getattr(dag_run, "triggering_user_name", None)
             if not who:  # only Airflow knows who asks; no form field can say so
                 raise AirflowFailException("who asks is not known: trigger this DAG as a person")
+            who = people.asker(who)  # under the name that an answer of theirs has
             if stale(
                 dag_run, shown["history"]
             ):  # another person may repeat a run in the asker's name

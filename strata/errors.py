@@ -5,8 +5,13 @@ A message is lower-case, without a full stop; details follow as `key=value`; `cu
 what the user can do. Bugs are `assert`, not an error kind.
 """
 
+import re
 from typing import ClassVar, Final
 
+_PASSWORD: Final = re.compile(r"""(://[^\s/@:'"]*):[^\s'"]*@""")
+_SECRET: Final = re.compile(
+    r"""(?i)([?&][^\s=&'"]*(?:key|secret|token|pass|pwd|signature)[^\s=&'"]*=)[^\s&'"]*"""
+)
 DETAIL_MAX: Final = 2000  # characters of one value in a message
 
 
@@ -17,6 +22,19 @@ def bounded(text: str, most: int = DETAIL_MAX) -> str:
     ('abcd… (2 more characters)', 'abcd')
     """
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def masked(text: str) -> str:
+    """Return a text without passwords of addresses in it, and parameters that look secret.
+
+    Errors are logged, sent, and kept in a journal that more people read than know the password.
+
+    >>> masked("no folder 's3://k:pw@bucket' or postgresql://db/x?user=u&password=pw")
+    "no folder 's3://k:***@bucket' or postgresql://db/x?user=u&password=***"
+    """
+    if "://" not in text:
+        return text
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
 class StrataError(Exception):
@@ -32,10 +50,10 @@ class StrataError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        """Return the message, its details and its cure on one line."""
+        """Return the message, its details and its cure on one line, without passwords."""
         details = "".join(f" {key}={bounded(repr(value))}" for key, value in self.details.items())
         cure = f" (cure: {self.cure})" if self.cure else ""
-        return f"{self.message}{details}{cure}"
+        return masked(f"{self.message}{details}{cure}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Survive the trip from a Spark worker to the driver."""

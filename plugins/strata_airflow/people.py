@@ -55,6 +55,28 @@ def named(user: Mapping[str, Any]) -> str:
     return next((one for one, its in known().items() if its == number), name or number)
 
 
+def asker(name: str) -> str:
+    """Return the name of the person who triggered a run, as answers name them.
+
+    Airflow notes a name with a run, and no id. Where `STRATA_PEOPLE` renames people, one of another
+    name may be any of them, also the one who answers later.
+
+    Raises: AirflowFailException if that lists people, and this is neither a name nor an id of one.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    said = os.environ.get(VARIABLE, "")
+    ids = parsed(said) if said.strip() else {}
+    found = [one for one, number in ids.items() if name in (one, number)]
+    if ids and len(found) != 1:
+        raise AirflowFailException(
+            f"{name!r} asks, whom {VARIABLE} names {'more than once' if found else 'not'}, so"
+            " the one who answers may be the same person (cure: name people there as Airflow does,"
+            " or `strata rollout request`)"
+        )
+    return found[0] if found else name
+
+
 def assigned(ids: Mapping[str, str], request: Mapping[str, Any]) -> "list[HITLUser]":
     """Return the people who may answer a request, in Airflow's form.
 

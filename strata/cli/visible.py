@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from strata.errors import StrataError, bounded
+from strata.errors import StrataError, bounded, masked
 from strata.model.shown import visible
 from strata.model.time import MAX_TIME, MIN_TIME, format_time
 
@@ -30,9 +30,8 @@ def shown_time(value: int) -> str:
 
 def shown_error(error: StrataError) -> str:
     """Return an error on one line: its kind, what is wrong, where, and the cure."""
-    return visible(
-        f"{type(error).__name__}: {error.message}{_details(error.details)}{_cure(error)}"
-    )
+    said = f"{type(error).__name__}: {error.message}{_details(error.details)}{_cure(error)}"
+    return visible(masked(said))
 
 
 def _details(details: Mapping[str, Any]) -> str:

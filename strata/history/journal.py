@@ -51,7 +51,7 @@ def append_rows(
     if not rows:
         return 0
     machine = Machine(stores)
-    machine.create(spec)
+    machine.create(spec, journal=True)
     for _ in range(ATTEMPTS):
         state = machine.load(spec.name)
         if machine.committed(spec.name, token) is not None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.decide.plan import plan_read
-from strata.errors import StrataError, bounded
+from strata.errors import StrataError, bounded, masked
 from strata.history.journal import append_rows, journal_spec
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
@@ -154,7 +154,7 @@ def _operation(
     what: str, began_ms: int, ended_ms: int, one: Mapping[str, Any], code: int, by: str
 ) -> Operation:
     counts = {k: v for k, v in one.items() if isinstance(v, int) and not isinstance(v, bool)}
-    more = {name: str(one[name]) for name in ("reason", "error") if one.get(name)}
+    more = {name: masked(str(one[name])) for name in ("reason", "error") if one.get(name)}
     if isinstance(one.get("checks"), Mapping) and one["checks"]:
         more |= {"checks": one["checks"]}
     mine = code if code != MISMATCH or one.get("mismatches") else 0  # other shards were clean
@@ -165,7 +165,7 @@ def _operation(
     if not isinstance(seconds, float):
         seconds = (ended_ms - began_ms) / 1000
     return Operation(
-        str(one["shard"]),
+        masked(str(one["shard"])),  # a command that failed may have an address in its place
         what,
         began_ms,
         seconds,

@@ -31,6 +31,7 @@ from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import paths_used
+from strata.model.journals import check_not_journal
 from strata.model.runner import Runner, is_here, serial, width
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name, given_token
@@ -110,6 +111,7 @@ def ingest_steps(  # noqa: PLR0913  the same
     failed one stay committed.
     Cost: reads every source file once; steps that are already committed read none.
     """
+    check_not_journal(name)
     machine = Machine(stores)
     state = machine.load(name)
     check_spec(state.spec, state.relation)

@@ -20,6 +20,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import ledger
 from strata.machine.documents import Documents
 from strata.machine.lean import moved_out
+from strata.model.journals import check_not_journal
 from strata.model.near import one_of
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
@@ -69,14 +70,16 @@ class Machine:
         self._contended: dict[str, float] = {}  # contended shards: time until which to queue
         self._tried: Counter[str] = Counter()
 
-    def create(self, spec: ShardSpec, *, revive: bool = False) -> State:
+    def create(self, spec: ShardSpec, *, revive: bool = False, journal: bool = False) -> State:
         """Return the state of a new shard, or of an existing one with the same declaration.
 
-        A dropped shard begins anew only with `revive`.
+        A dropped shard begins anew only with `revive`. `journal`: Strata makes it for itself.
 
         Raises: InvalidRequest when the shard has another declaration, or was dropped; or a new one
         protects more statistics than its budget holds.
         """
+        if not journal:
+            check_not_journal(spec.name)
         first = transitions.create(spec, self.stores.clock())
         check_defaults(spec.name, first.relation.columns)
         if decode_state(encode_state(first)) != first:
@@ -100,6 +103,7 @@ class Machine:
 
     def drop(self, name: str, *, by: str, reason: str, force: bool = False) -> Tombstone:
         """Leave a tombstone in the place of a shard; see `strata.state.tombstone.drop`."""
+        check_not_journal(name)
         move = partial(tombstone.drop, by=by, reason=reason, force=force)
         return self.apply(name, move, dropped=True)
 

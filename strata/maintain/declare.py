@@ -17,6 +17,7 @@ from strata.config.shards import Declaration
 from strata.errors import Conflict, InvalidRequest
 from strata.machine.machine import Machine
 from strata.maintain.exchange import Selection
+from strata.model.journals import check_not_journal
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 from strata.state.declare import (
@@ -322,6 +323,7 @@ def apply_plans(machine: Machine, plans: Sequence[ShardPlan]) -> None:
     was made or redeclared after it was planned. A repetition completes what was interrupted.
     """
     for plan in plans:
+        check_not_journal(plan.shard)
         check_allowed(plan.shard, [x for x in plan.lines if x.effect == Effect.REFUSED])
     for plan in plans:
         spec = plan.declaration.spec

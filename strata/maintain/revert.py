@@ -27,6 +27,7 @@ from strata.machine.ledger import commits_after
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
 from strata.machine.writer_lease import Lease
+from strata.model.journals import check_not_journal
 from strata.model.settings import ReadSettings
 from strata.model.spec import ORDERED
 from strata.model.time import MIN_TIME, format_time
@@ -109,6 +110,7 @@ def revert_interval(  # noqa: PLR0913 - what to take back, by name
     Conflict when other writers append all the time.
     Cost: reads the parts that may hold updates at or after `lower`; no statistics are trusted.
     """
+    check_not_journal(name)
     machine = Machine(stores)
     if dry_run:
         work = _Work(machine, machine.load(name), lower, upper, where)

@@ -12,6 +12,7 @@ from typing import Any
 from strata.config.filters import RegisteredFilter, uses_column
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
+from strata.model.journals import check_not_journal
 from strata.model.schema import Column, Relation
 from strata.state.schema import Change, DropColumn, Evolved, RenameColumn, evolve
 from strata.state.state import State
@@ -63,6 +64,7 @@ def change_schema(  # noqa: PLR0913  the choices of one request
 
     Raises: as `strata.state.schema.evolve`; InvalidRequest for filters that would break.
     """
+    check_not_journal(name)
     before = machine.load(name)
     _, tried = evolve(
         before, before.walltime_ms, change=change, expected_version=expected_version

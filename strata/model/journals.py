@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from strata.errors import InvalidRequest
+
 JOURNALS: Final = "strata_"  # names of journals begin with this
 EVERY_SHARD: Final = "*"  # instead of a name: an operation on all shards, or on none in particular
 
@@ -13,3 +15,17 @@ def is_journal(shard: str) -> bool:
     (True, False)
     """
     return shard.startswith(JOURNALS)
+
+
+def check_not_journal(shard: str) -> None:
+    """Refuse that anybody but Strata writes a journal, or gives it another form.
+
+    An approver weighs what it says of nights and findings, and one of another form records nothing.
+    Raises: InvalidRequest.
+    """
+    if is_journal(shard):
+        raise InvalidRequest(
+            "Strata alone writes the shards about itself",
+            shard=shard,
+            cure=f"a name that does not begin with {JOURNALS}; `strata erase` takes rows out",
+        )

@@ -26,7 +26,9 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://u:a/b@c@db/x?sslkey=k&n=1")
     'postgresql://u:***@db/x?sslkey=***&n=1'
     """
-    hidden = re.sub(r"(?is)([?&][^=&]*(?:key|secret|token|pass)[^=&]*=)[^&]*", r"\1***", address)
+    hidden = re.sub(
+        r"(?is)([?&][^=&]*(?:key|secret|token|pass|pwd)[^=&]*=)[^&]*", r"\1***", address
+    )
     return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
 
 

@@ -237,7 +237,7 @@ def record(  # noqa: PLR0913  these are the fields of one record
 
     Raises: Conflict when `counts` continue evidence that is no longer the shard's.
     """
-    if key in state.verdicts:
+    if key in state.verdicts and not mismatch:
         return record_verdicts(state, now_ms, key=key)
     rollout = _under(_lapsed(state, now_ms), policy)
     if mismatch:

@@ -18,6 +18,7 @@ from strata.config.settings import load_settings
 from strata.errors import StrataError
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, IngestTask, TaskResult
+from strata.model.journals import check_not_journal
 from strata.model.settings import Settings
 from strata.model.spec import given_token
 from strata.spark.runner import spark_runner
@@ -52,6 +53,7 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     again.
     Cost: runs the DataFrame once; makes a run for each `ingest.task_bytes` of a partition.
     """
+    check_not_journal(shard)
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
     named = given_token(token)

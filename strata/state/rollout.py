@@ -111,13 +111,16 @@ def record_verdicts(
 ) -> tuple[State, Tripped]:
     """Remember a verdict table, and trip the shard in the same commit if it holds a mismatch.
 
-    `mismatch` describes the finding; empty means none. Repeating a key changes nothing. `rollout`
-    is the rollout with the evidence of a clean table; None: unchanged.
+    `mismatch` describes the finding; empty means none. Repeating a clean key changes nothing. A
+    table with a mismatch trips the shard each time: a run of the same name that meets the same lie
+    again, after people led the shard on, writes the very same table. `rollout` is the rollout with
+    the evidence of a clean table; None: unchanged.
     """
     mode, distrusted = state.rollout.mode, state.rollout.quarantine
-    if key in state.verdicts:
+    known = key in state.verdicts
+    if known and not mismatch:
         return state, Tripped(mode, mode, distrusted)
-    verdicts = (*state.verdicts, key)[-VERDICTS_MAX:]
+    verdicts = state.verdicts if known else (*state.verdicts, key)[-VERDICTS_MAX:]
     if not mismatch:
         new = rollout or state.rollout
         return step(state, now_ms, verdicts=verdicts, rollout=new), Tripped(
@@ -125,5 +128,5 @@ def record_verdicts(
         )
     tripped, result = trip(state, now_ms, mismatch, quarantine)
     if tripped is state:
-        return step(state, now_ms, verdicts=verdicts), result
+        return (state if known else step(state, now_ms, verdicts=verdicts)), result
     return replace(tripped, verdicts=verdicts), result

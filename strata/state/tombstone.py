@@ -14,8 +14,8 @@ from strata.model.time import MIN_TIME
 from strata.state.generations import live_writers
 from strata.state.holds import live_holds
 from strata.state.labels import is_label
-from strata.state.rollout import noted
-from strata.state.state import Evidence, Spine, State, Tombstone
+from strata.state.rollout import ENTRIES_MAX, noted
+from strata.state.state import Evidence, Mode, Spine, State, Tombstone
 from strata.state.step import step, successor
 from strata.state.transitions import create
 
@@ -59,17 +59,25 @@ def in_use_by(state: State, now_ms: int) -> tuple[str, ...]:
 def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
     """Begin the shard anew, empty, as `spec` declares it; return its generation.
 
-    Column ids are not reused. Raises: InvalidRequest for a shard that was not dropped.
+    Column ids are not reused. A rule that was wrong stays in quarantine: statistics end with the
+    rows that they are about, and rules do not. Raises: InvalidRequest for a shard that was not
+    dropped.
     """
     if state.dropped is None:
         raise InvalidRequest("only a dropped shard can be revived", shard=state.name)
     new = create(spec, now_ms)
+    old = state.rollout
+    rollout = replace(
+        new.rollout,
+        quarantine=tuple(w for w in old.quarantine if not w.isdigit() and "/" not in w),
+        entries=(*old.entries, *new.rollout.entries)[-ENTRIES_MAX:],
+    )
     following = successor(
         state,
         now_ms,
         spec=new.spec,
         relations=new.relations,
-        rollout=new.rollout,
+        rollout=rollout,
         since=MIN_TIME,
         upper=MIN_TIME,
         dropped=None,
@@ -89,12 +97,19 @@ def bring_back(
     Its labels stay; nobody of then still holds it or writes to it. `generation` is above that of
     every stored blob, so commits prepared in another life are refused. Whether skipping is right
     was found out in that life, too, and may have changed since: the mode is `soft` at most, and
-    evidence begins anew.
+    evidence begins anew. What the tombstone distrusts stays in quarantine, and `off` stays `off`:
+    to drop a shard and bring it back from an older point takes one person, a release takes two.
     """
     before = saved if stone is None else stone
     generation = max(generation, saved.generation + 1, before.generation + 1)
-    old = saved.rollout
-    mode = old.mode if old.mode == "off" else "soft"
+    old, last = saved.rollout, before.rollout
+    known = (*old.entries, *(line for line in last.entries if line not in old.entries))
+    old = replace(
+        old,
+        quarantine=tuple(sorted({*old.quarantine, *last.quarantine})),
+        entries=tuple(sorted(known, key=lambda line: line.at_ms)),
+    )
+    mode: Mode = "off" if "off" in (old.mode, last.mode) else "soft"
     rollout = replace(
         noted(old, now_ms, "restored", after=mode, percent=0, who=by, reason=reason),
         mode=mode,

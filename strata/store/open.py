@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from strata.errors import InvalidRequest
-from strata.model.settings import StoreSettings
+from strata.model.settings import StoreSettings, without_password
 from strata.store.disk import DiskBlob
 from strata.store.interface import Blob, Consensus
 from strata.store.memory import drop_memory, memory_blob, memory_consensus
@@ -113,7 +113,7 @@ def open_blob(settings: StoreSettings) -> Blob:
     raise InvalidRequest(
         "not an address of a blob store",
         setting="store.blob",
-        value=url,
+        value=without_password(url),
         cure="file:///folder, s3://bucket/prefix or memory://name",
     )
 
@@ -133,7 +133,7 @@ def address_of(settings: StoreSettings) -> str:
         raise InvalidRequest(
             "other programs cannot find the files of this store",
             setting="store.blob",
-            value=settings.blob,
+            value=without_password(settings.blob),
             cure="s3://bucket/prefix, or file:///folder without any of ? # %",
         )
     return f"file://{root}"

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.model.extras import cure
+from strata.model.settings import without_password
 from strata.store.interface import Versioned
 from strata.store.memory import check_step, check_truncation
 from strata.store.postgres import Postgres
@@ -226,7 +227,7 @@ class SqlConsensus:
         )
 
     def _address(self) -> str:
-        return self._url.render_as_string(hide_password=True)
+        return without_password(self._url.render_as_string(hide_password=True))
 
     # Last in the class: below it, `list` in an annotation would name this method.
     def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
@@ -258,7 +259,7 @@ def _all(cursor: Any, query: str, values: tuple[object, ...]) -> "list[Any]":
 def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # the latter for a port that is no number
         raise InvalidRequest(
             "not an address of a consensus store",
             cure="sqlite:////path/file.db, postgresql://user@host/database or memory://name",

@@ -119,6 +119,22 @@ def test_ask_approve_and_what_is_shown(tasks: Callable[..., Any]) -> None:
     assert in_process("rollout", "show", "s")["changed_by"] == "bob"
 
 
+def test_a_person_whom_the_policy_names_otherwise_asks_under_that_name(
+    tasks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow calls Ann Lee `alee`: an answer counts by the id, so a question must as well."""
+    monkeypatch.setenv("STRATA_PEOPLE", "Ann Lee=3, bob=7, carl=dave, dave=9")
+    for name in ("alee", "Ann", "dave"):  # of nobody, and of two
+        with pytest.raises(AirflowFailException, match="may be the same person"):
+            tasks("ask", PARAMS, run_of(name))
+    assert in_process("rollout", "show", "s")["request"] is None
+    tasks("ask", PARAMS, run_of("3"))
+    assert in_process("rollout", "show", "s")["request"]["by"] == "Ann Lee"
+    with pytest.raises(AirflowFailException, match="cannot approve"):
+        tasks("answer", given(approval.APPROVE, {"id": "3", "name": "alee"}))
+    assert tasks("answer", given(approval.APPROVE, {"id": "7", "name": "x"}))["by"] == "bob"
+
+
 @pytest.mark.parametrize("option", [approval.APPROVE, approval.REJECT])
 def test_no_answer_in_time_is_a_rejection(tasks: Callable[..., Any], option: str) -> None:
     tasks("ask", PARAMS, run_of("ann"))

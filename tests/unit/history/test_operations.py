@@ -8,7 +8,9 @@ import orjson
 import pytest
 
 from strata.audit import table
+from strata.cli.visible import shown_error
 from strata.decide.plan import plan_read
+from strata.errors import InvalidRequest
 from strata.history import operations, usage
 from strata.history.metrics import Metrics
 from strata.model.journals import EVERY_SHARD
@@ -153,3 +155,14 @@ def test_each_read_with_a_filter_tells_what_it_skipped(receiver: socket.socket) 
 def test_a_tag_cannot_smuggle_another(receiver: socket.socket) -> None:
     Metrics(MetricsSettings(address(receiver))).count("x", 1, {"shard": "a,mode:on|#\nb"})
     assert receiver.recv(999) == b"strata.x:1|c|#shard:a_mode_on___b"
+
+
+def test_no_password_of_an_address_gets_into_the_history(stores: Stores) -> None:
+    """Whoever looks at the console reads the journal; a password was typed by one of them."""
+    for target in ("s3://key:hunter2@bucket/x", "postgresql://h/db?user=u&password=hunter2"):
+        problem = InvalidRequest(f"no table {target}", path=target, listed=[target], cure=target)
+        assert "hunter2" not in f"{problem}{shown_error(problem)}"
+        failed = {"shards": [{"shard": target}]}
+        operations.note(stores, Metrics(), "adopt", 1, failed, 2, error=repr(target), reason=target)
+    found = operations.journal(stores)
+    assert (len(found), "hunter2" in f"{found}") == (2, False)

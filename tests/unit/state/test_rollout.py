@@ -63,6 +63,17 @@ def test_a_mismatch_that_trips_nothing_new_is_remembered_all_the_same() -> None:
     assert (following.seqno, following.verdicts) == (state.seqno + 1, ("verdicts/2",))
 
 
+def test_the_same_lie_under_the_same_name_of_a_run_trips_again() -> None:
+    """A verdict table holds no clock, so a fixed `--run` writes the same blob for the same lie."""
+    lied = {"key": "verdicts/1", "mismatch": "column 5 lied", "quarantine": ["5"]}
+    state, _ = record_verdicts(NEW, 3000, **lied)  # type: ignore[arg-type]
+    assert record_verdicts(state, 3500, **lied)[0] is state  # type: ignore[arg-type]
+    state, _ = standing(state, 4000, mode="on", percent=1)
+    again, tripped = record_verdicts(state, 5000, **lied)  # type: ignore[arg-type]
+    assert tripped == Tripped("on", "off", ("5",))
+    assert (again.rollout.mode, again.verdicts) == ("off", ("verdicts/1",))
+
+
 def test_only_the_last_verdict_tables_are_remembered() -> None:
     state = NEW
     for number in range(VERDICTS_MAX + 3):

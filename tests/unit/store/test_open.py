@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, StrataError
 from strata.model.settings import StoreSettings
 from strata.store.disk import DiskBlob
 from strata.store.interface import Versioned
 from strata.store.memory import MemoryBlob, MemoryConsensus
-from strata.store.open import open_stores, wall_clock
+from strata.store.open import address_of, open_stores, wall_clock
 from strata.store.sql import SqlConsensus
 
 
@@ -72,3 +72,26 @@ def test_an_unknown_blob_address_is_refused(blob: str) -> None:
 def test_an_unknown_consensus_address_is_refused(consensus: str) -> None:
     with pytest.raises(InvalidRequest):
         open_stores(StoreSettings(consensus=consensus))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        StoreSettings("http://u:hunter2@h/x"),
+        StoreSettings(consensus="postgresql://u:hunter2@127.0.0.1:1/db"),
+        StoreSettings(consensus="postgresql://127.0.0.1:1/db?user=u&password=hunter2"),
+        StoreSettings(consensus="postgresql://u:hunter2@127.0.0.1:1x/db"),
+    ],
+)
+def test_no_password_of_an_address_stands_in_an_error(settings: StoreSettings) -> None:
+    """Errors go to logs, mails, and the journal, which everybody who looks at the console reads."""
+    pytest.importorskip("psycopg")
+    with pytest.raises(StrataError) as found:
+        open_stores(settings).consensus.head("a")
+    assert "hunter2" not in f"{found.value}{found.value.details}"
+
+
+def test_a_store_without_an_address_for_others_hides_its_password() -> None:
+    with pytest.raises(InvalidRequest) as found:
+        address_of(StoreSettings("memory://u:hunter2@x"))
+    assert "hunter2" not in str(found.value)

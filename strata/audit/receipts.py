@@ -124,7 +124,9 @@ def write_receipt(path: Path, receipt: Receipt) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:  # never through a link that somebody has laid there
+            file.write(orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
         os.replace(part, path)
     except OSError as error:
         raise InvalidRequest(

@@ -133,7 +133,8 @@ def _to_file(batches: Batches, schema: pa.Schema, out: Path, kind: str) -> int:
     part = out.with_name(f".{out.name}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:  # never through a link that somebody has laid there
             rows = _written(batches, schema, file, kind, safe=False)
         part.replace(out)
     except OSError as error:

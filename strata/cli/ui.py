@@ -84,7 +84,9 @@ def report(
     part = out.with_name(f".{out.name}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
+        part.unlink(missing_ok=True)
+        with part.open("x", encoding="utf-8") as file:  # never through a link laid there
+            file.write(text)
         part.replace(out)
     except OSError as error:
         raise InvalidRequest("cannot write the report", file=str(out), reason=str(error)) from error

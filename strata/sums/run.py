@@ -54,6 +54,7 @@ from strata.sums.wish import SumsWish
 from strata.updates.order import sort_updates
 
 At: TypeAlias = tuple[int, Group]  # a time, and a group that changes then
+Change: TypeAlias = tuple[Group, GroupSums, int, int]  # group, numbers, time and diff
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def maintain_sums(
     """Bring the target up to the source's upper; create it if there is none.
 
     A repetition without new changes changes nothing. `rebuild`: the whole source is added up, and
-    what differs is corrected at the newest time; earlier times stay as they are.
+    what differs is corrected at the newest time; new changes count at their own times.
 
     Raises: InvalidRequest for columns that have no exact sum or make no group, for a target that
     holds something else, when the source's history begins behind the target's upper, for a sum that
@@ -137,11 +138,8 @@ class _Work:
         lower, upper = self._bounds()
         if upper == lower:
             return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, 0)
-        found, number = self._changed(lower, upper)
-        held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
-        updates = list(self._updates(found, held, self._ends(found, held, lower)))
-        self._append(self.table.arrow(updates, self.target.relation), lower, upper, writer)
-        return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
+        updates, number = self._followed(lower, upper)
+        return self._report(updates, number, lower, upper, writer)
 
     def rebuild(self, writer: str) -> SumsReport:
         lower, upper = self._bounds()
@@ -154,13 +152,35 @@ class _Work:
                 upper=upper,
                 cure="the same command after the next batch of the source",
             )
+        updates, number = self._followed(lower, upper)
         right = whole_sums(self.stores, self.source, self.wish, self.table, upper - 1)
         wrong = Counter({row: 1 for row in right.items()})
         wrong.subtract(stored_sums(self.stores, self.target, self.table, lower - 1))
-        updates = [(*row, upper - 1, diff) for row, diff in wrong.items() if diff]
+        for group, numbers, _, diff in updates:
+            wrong[group, numbers] -= diff
+        updates += [(*row, upper - 1, diff) for row, diff in wrong.items() if diff]
+        return self._report(updates, number, lower, upper, writer, how=":rebuilt")
+
+    def _followed(self, lower: int, upper: int) -> tuple[list[Change], int]:
+        """Return the target's updates, each at the time of its changes, and how many these are."""
+        found, number = self._changed(lower, upper)
+        held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
+        return [*self._updates(found, held, self._ends(found, held, lower))], number
+
+    def _report(
+        self,
+        updates: list[Change],
+        number: int,
+        lower: int,
+        upper: int,
+        writer: str,
+        *,
+        how: str = "",
+    ) -> SumsReport:
+        """Append updates of the target, and say so."""
         rows = self.table.arrow(updates, self.target.relation)
-        self._append(rows, lower, upper, writer, how=":rebuilt")
-        return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, len(updates))
+        self._append(rows, lower, upper, writer, how=how)
+        return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
 
     def _bounds(self) -> tuple[int, int]:
         """Return where the target is, and the source."""
@@ -265,8 +285,8 @@ class _Work:
         found: dict[At, "_Change"],
         held: dict[Group, GroupSums],
         ends: dict[At, tuple[Any, ...]],
-    ) -> Iterator[tuple[Group, GroupSums, int, int]]:
-        """Yield the target's updates: group, numbers, time and diff."""
+    ) -> Iterator[Change]:
+        """Yield the target's updates."""
         nothing = self.table.nothing
         for t, group in sorted(found, key=lambda at: at[0]):
             before = held.get(group, nothing)

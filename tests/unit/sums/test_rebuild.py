@@ -76,6 +76,18 @@ def test_a_rebuild_of_right_sums_changes_no_row_but_those_of_new_changes(stores:
     assert stored(stores, 19) == right(rows + more, 19)
 
 
+def test_a_rebuild_counts_new_changes_at_their_times(stores: Stores) -> None:
+    """All of them stood at the newest time, and the sums of the times before were too old."""
+    rows = [((1, "x", 3, 5, None, 1.5), 3, 1)]
+    take(stores, 0, 10, rows)
+    maintain_sums(stores, ALL)
+    more = [((2, "x", 3, 7, None, 0.5), 12, 1), ((1, "x", 3, 5, None, 1.5), 15, -1)]
+    take(stores, 10, 20, more)
+    assert maintain_sums(stores, ALL, rebuild=True).changes == 2
+    for as_of in range(3, 20):
+        assert stored(stores, as_of) == right(rows + more, as_of)
+
+
 def test_a_rebuild_that_another_run_overtakes_says_so(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:

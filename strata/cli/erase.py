@@ -17,7 +17,7 @@ from strata.cli.context import (
 )
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
-from strata.errors import InvalidRequest, Unavailable
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.publish.follow import expire_published
 from strata.store.open import beyond_deletion
 
@@ -106,7 +106,7 @@ def _expired(context: Context, shard: str) -> None:
     try:
         if expire_published(context.stores, context.settings, shard):
             remark(f"{shard}: the published table shows the newest state only")
-    except (InvalidRequest, Unavailable) as error:  # its hold is waited for, and named
+    except (Corrupt, InvalidRequest, Unavailable) as error:  # its hold is waited for, and named
         remark(f"{shard}: the published table stays as it is: {error}")
 
 

@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable
 
 from strata.cli.app import main
+from strata.cli.erase import _expired
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.settings import PublishSettings, Settings
@@ -110,6 +112,17 @@ def test_an_erasure_does_not_wait_for_a_table_that_it_can_let_go(world: World) -
         i for i in range(20) if i != 5
     ]
     assert len(table.snapshots()) == 1
+
+
+def test_a_damaged_table_does_not_end_an_erasure(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(world)
+    for version in (world.folder / "tables").rglob("v*.metadata.json"):
+        version.write_bytes(b"{")
+    context = SimpleNamespace(stores=world.stores, settings=said(world))
+    _expired(context, world.shard)  # type: ignore[arg-type]
+    assert "published table stays as it is" in capsys.readouterr().err
 
 
 def test_a_shard_that_nobody_published_stays_so(world: World) -> None:

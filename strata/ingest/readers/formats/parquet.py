@@ -16,6 +16,7 @@ from strata.ingest.readers.file_ranges import grouped
 from strata.ingest.readers.formats.interface import Format
 from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.int96 import COARSE, int96_columns, with_far_times
+from strata.ingest.readers.old_calendar import check_calendar
 from strata.ingest.readers.source import RawFile, check_columns
 from strata.ingest.readers.spread import spread
 from strata.ingest.readers.table import (
@@ -35,8 +36,8 @@ def read_parquet(
 
     `optional` columns may be missing. Files that are large when decoded come in parts.
 
-    Raises: InvalidRequest for a file that is not Parquet or whose columns are not the declared
-    ones.
+    Raises: InvalidRequest for a file that is not Parquet, whose columns are not the declared ones,
+    or that has days or times by Spark's old calendar.
     Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
     with ExitStack() as stack:
@@ -51,6 +52,7 @@ def read_parquet(
             table = file.read()
             if coarse is not None:
                 table = with_far_times(source.name, table, coarse.read(far), far)
+            check_calendar(source.name, metadata.metadata, table, names, far)
             yield raw_table(source, table, names, optional)
             return
         rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
@@ -62,6 +64,7 @@ def read_parquet(
             table = pa.Table.from_batches([batch])
             if other is not None:
                 table = with_far_times(source.name, table, pa.Table.from_batches([other]), far)
+            check_calendar(source.name, metadata.metadata, table, names, far)
             yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
 

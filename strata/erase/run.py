@@ -72,9 +72,7 @@ class Eraser:
     patience: Waiting = field(default_factory=Waiting)
     log: Log = lambda _: None
     not_reached: tuple[str, ...] = ()  # what the caller knows to be out of reach
-    let_go: Callable[[str], object] = lambda _: (
-        None
-    )  # of a shard: called before readers are awaited
+    let_go: Log = lambda _: None  # called with each shard, before its readers are waited for
 
     @property
     def machine(self) -> Machine:

@@ -27,8 +27,8 @@ from strata.store.retry import retry
 
 _FILE: Final = re.compile(r"changes\.(\d{10})\.parquet")
 _NOTE: Final = re.compile(r"bookmark\.(\d{10})\.(-?\d+)")
-_FOOTER: Final = 64 * 1024  # bytes that hold nearly every footer
 LOOKS: Final = 5  # at a sink that others move on
+_FOOTER: Final = 64 * 1024  # bytes that hold nearly every footer
 _TAIL: Final = 8  # bytes behind a footer: its length and a mark
 
 
@@ -113,21 +113,22 @@ class ParquetBucket:
 
     def _look(self) -> _Found | None:
         """Return what is there; None: another session has moved on. Cost: two listings, a GET."""
-        files = retry(lambda: [i for i in self._blob.list("changes.") if _FILE.fullmatch(i.key)])
+        listed = retry(lambda: list(self._blob.list("changes.")))
+        files = [(int(m[1]), info) for info in listed if (m := _FILE.fullmatch(info.key))]
         notes = sorted(
             (int(match[1]), int(match[2]), match[0])
             for info in retry(lambda: list(self._blob.list("bookmark.")))
             if (match := _NOTE.fullmatch(info.key))
         )
         keys = tuple(key for _, _, key in notes)
-        last = int(match[1]) if files and (match := _FILE.fullmatch(files[-1].key)) else 0
+        last, newest = files[-1] if files else (0, None)
         if notes and notes[-1][0] >= last:
             number, _, key = notes[-1]
             text = retry(partial(self._blob.get, key))
             return None if text is None else _Found(number, text.decode(errors="replace"), keys)
-        if not files:
+        if newest is None:
             return _Found(0, None, keys)
-        of_file = self._of_file(files[-1])
+        of_file = self._of_file(newest)
         return None if of_file is None else _Found(last, of_file, keys)
 
     def _of_file(self, info: BlobInfo) -> str | None:

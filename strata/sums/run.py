@@ -154,7 +154,7 @@ class _Work:
             )
         updates, number = self._followed(lower, upper)
         right = whole_sums(self.stores, self.source, self.wish, self.table, upper - 1)
-        wrong = Counter({row: 1 for row in right.items()})
+        wrong = Counter(right.items())
         wrong.subtract(stored_sums(self.stores, self.target, self.table, lower - 1))
         for group, numbers, _, diff in updates:
             wrong[group, numbers] -= diff

@@ -17,7 +17,8 @@ from strata.model.settings import Settings
 from strata.model.time import MIN_TIME
 from strata.parts.fetch import source_of
 from strata.parts.write import write_parts
-from strata.read.scan import merged, overlapping
+from strata.read.merged import merged
+from strata.read.scan import overlapping
 from strata.state.state import State
 from strata.store.keys import part_prefix
 from strata.store.open import Stores

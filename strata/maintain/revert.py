@@ -36,7 +36,8 @@ from strata.parts.write import write_batch, write_parts
 from strata.plain.parse import plain_filter
 from strata.plain.rows import accepts, filter_columns
 from strata.read.changed import ChangePlan, plan_changed
-from strata.read.scan import DEFAULTS, merged, viewed_column
+from strata.read.merged import merged
+from strata.read.scan import DEFAULTS, viewed_column
 from strata.state.state import Commit, State
 from strata.state.transitions import Appended, append, find_commit
 from strata.store.keys import part_prefix

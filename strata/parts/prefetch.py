@@ -55,15 +55,22 @@ def parts_ahead(
     first = list(islice(rest, 2))
     alone = threads and len(first) == 1  # otherwise parts are decoded in parallel
     jobs = (
-        (ref.size_bytes, partial(_ahead, source, ref, wanted, alone, settings.fetchers > 1))
+        (
+            ref.size_bytes,
+            partial(part_ahead, source, ref, wanted, threads=alone, decode=settings.fetchers > 1),
+        )
         for ref in chain(first, rest)
     )
     yield from in_turn(jobs, settings.fetchers, settings.ahead_bytes)
 
 
-def _ahead(
-    source: PartSource, ref: PartRef, wanted: Wanted, threads: bool, decode: bool
+def part_ahead(
+    source: PartSource, ref: PartRef, wanted: Wanted, *, threads: bool, decode: bool
 ) -> tuple[PartRef, Iterable[pa.RecordBatch]]:
+    """Return a part and its rows; with `decode`, those of a part up to DECODE_BYTES at once.
+
+    The bytes of a part are fetched now if that is best done in one request.
+    """
     groups = wanted.groups.get(ref.key)
     if groups is not None and not groups:
         return ref, []

@@ -21,10 +21,10 @@ from strata.format.manifest import PartRef
 from strata.model.time import format_time
 from strata.parts.fetch import source_of
 from strata.plain.rows import accepted_rows, filter_columns
+from strata.read.merged import merged
 from strata.read.scan import (
     OUT_ROWS,
     chosen_columns,
-    merged,
     overlapping,
     scan_schema,
     viewed_column,

@@ -11,11 +11,9 @@ unsigned integer as the next wider signed one. `stored=True` gives them as they 
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
@@ -26,26 +24,18 @@ from strata.format.values.view import has_view, to_view, view_type
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
-from strata.parts.fetch import (
-    PartSource,
-    RowBudget,
-    part_batches,
-    part_bytes,
-    sorted_runs,
-    source_of,
-)
+from strata.parts.fetch import PartSource, part_batches, part_bytes, source_of
 from strata.parts.prefetch import Wanted, parts_ahead
+from strata.read.as_of import as_of_view, may_add_up, until
+from strata.read.merged import merged
 from strata.state.state import State
 from strata.store.open import Stores
-from strata.updates.consolidate import advance
 from strata.updates.consolidate import consolidate as add_up
 from strata.updates.cut import cut
-from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
-from strata.updates.slices import NO_GROUPS, WHOLE, Groups, Slice, overlapping_groups
+from strata.updates.slices import WHOLE, Slice, overlapping_groups
 
 DEFAULTS: Final = ReadSettings()
 OUT_ROWS: Final = 65_536  # rows of a yielded record batch
-TOGETHER_BYTES: Final = 64 * 1024 * 1024  # stored bytes that all runs of a merge fetch together
 
 
 def scan(  # noqa: PLR0913 - what to read, and how it is shown
@@ -71,19 +61,22 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     relation = state.relation
     chosen = chosen_columns(relation, columns)
     source = source_of(stores.blob, state)
+    ids = None if columns is None else frozenset(c.id for c in chosen)
     if consolidate:
         runs = overlapping(state, plan, within)
-        updates = merged(source, runs, plan.as_of, within, plan.groups)
+        updates = merged(
+            source, runs, plan.as_of, within, plan.groups, columns=ids, settings=settings
+        )
     elif within != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
-        ids = None if columns is None else [c.id for c in chosen]
         updates = _by_part(source, plan, ids, settings, timed=timed)
     schema = scan_schema(relation, columns, stored=stored)
+    viewed = [] if stored else [(i, c) for i, c in enumerate(chosen) if has_view(c.type)]
     for rows in updates:
         arrays = [rows.column(child(c.id)) for c in chosen]
-        if not stored:
-            arrays = [viewed_column(array, c.type) for array, c in zip(arrays, chosen, strict=True)]
+        for number, column in viewed:
+            arrays[number] = viewed_column(arrays[number], column.type)
         named = pa.Table.from_arrays([*arrays, rows.column(T), rows.column(D)], schema=schema)
         yield from named.to_batches(OUT_ROWS)
 
@@ -131,70 +124,6 @@ def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
     return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
 
 
-def as_of_view(
-    rows: pa.Table, as_of: int, t_high: int | None = None, after: int | None = None
-) -> pa.Table:
-    """Return the rows that exist at `as_of`, with that time; none is later than `t_high`.
-
-    `after`: only updates later than that.
-    """
-    if after is not None:
-        rows = rows.filter(pc.greater(rows.column(T), after))
-    return advance(_until(rows, as_of, t_high), as_of)
-
-
-def _until(rows: pa.Table, as_of: int, t_high: int | None) -> pa.Table:
-    times = rows.column(T)
-    last = pc.max(times).as_py() if rows.num_rows and t_high is None else t_high
-    if last is not None and last > as_of:
-        return rows.filter(pc.less_equal(times, as_of))
-    return rows
-
-
-def may_add_up(ref: PartRef, as_of: int) -> bool:
-    """Return whether it pays to look for equal neighbours in a part, as of one time.
-
-    It pays where times become equal and the part holds a retraction. Otherwise equal rows are
-    rare, and comparing all neighbours costs about as much as decoding them.
-    """
-    return ref.retractions and ref.t_low < min(ref.t_high, as_of)
-
-
-def merged(
-    source: PartSource,
-    runs: Sequence[Sequence[PartRef]],
-    as_of: int,
-    within: Slice = WHOLE,
-    groups: Groups = NO_GROUPS,
-    after: int | None = None,
-) -> Iterator[pa.Table]:
-    """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
-
-    `after`: only updates later than that count, so each row comes with what its count grew by.
-
-    `groups`, as in a plan: the row groups left out hold only rows on which the filter is neither
-    true nor fails. The counts of such rows may be wrong, but the filter drops them. For every other
-    row the filter gives the same answer on each of its updates, so all of its updates are read.
-    Memory: the heads of the runs, and a row group of each; see `strata.updates.merge`.
-    Raises: Corrupt when a part is missing, damaged or not sorted.
-    """
-    count = max(len(runs), 1)
-    fetch = partial(
-        sorted_runs,
-        source,
-        within=within,
-        groups=groups,
-        batches=RowBudget(batch_rows(count), MEMORY_BYTES // (COPIES * count)),
-        together_bytes=TOGETHER_BYTES // count,
-    )
-    sources = [
-        (as_of_view(_table(rows), as_of, after=after) for rows in run)
-        for parts in runs
-        for run in fetch(parts)
-    ]
-    return merge(sources, source.relation)
-
-
 def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[PartRef, ...], ...]:
     """Return the parts of each run of a plan that may hold rows of a slice."""
     relation, relations = state.relation, state.relations
@@ -213,7 +142,7 @@ def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[Part
 def _by_part(
     source: PartSource,
     plan: ReadPlan,
-    ids: Sequence[int] | None,
+    ids: frozenset[int] | None,
     settings: ReadSettings,
     *,
     timed: bool = False,
@@ -223,16 +152,12 @@ def _by_part(
     Rows that differ only in columns that are not requested stay apart, so the number of rows does
     not depend on the chosen columns.
     """
-    wanted = Wanted(None if ids is None else frozenset(ids), plan.groups)
+    wanted = Wanted(ids, plan.groups)
     for ref, batches in parts_ahead(source, plan.each(), wanted, settings):
         for batch in batches:
-            shown = _until if timed else as_of_view
-            rows = shown(_table(batch), plan.as_of, ref.t_high)
+            shown = until if timed else as_of_view
+            rows = shown(pa.Table.from_batches([batch]), plan.as_of, ref.t_high)
             if ids is None and not timed and may_add_up(ref, plan.as_of):
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows
-
-
-def _table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows

@@ -27,7 +27,8 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
 from strata.parts.fetch import PartSource
 from strata.parts.prefetch import Wanted, parts_ahead
-from strata.read.scan import may_add_up
+from strata.read.as_of import may_add_up
+from strata.read.merged import IN_ORDER
 from strata.spark.carried import arrived, carried_type
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
@@ -37,7 +38,6 @@ Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 TASKS_PER_CORE: Final = 2
 OUT_ROWS: Final = 32_768  # rows of a batch for Spark, combined from smaller ones
 OUT_BYTES: Final = 8 * 1024 * 1024  # of such a batch, before it is encoded
-ONE_BY_ONE: Final = ReadSettings(fetchers=1)
 TASK_BYTES: Final = 256 * 1024 * 1024  # encoded bytes of a task, if there are many tasks
 # Of a task: starting one costs as much as reading this many bytes
 LEAST_BYTES: Final = 4 * 1024 * 1024
@@ -60,6 +60,19 @@ class PartReader:
     row_column: str | None = None  # name of an extra column with the row's number in its part
     timed: bool = False  # times stay as stored also with `as_of`
 
+    @property
+    def ids(self) -> frozenset[int] | None:
+        """Return the columns to decode; None: all."""
+        ids = frozenset(column.id for column in self.columns)
+        if self.only is not None:
+            ids |= {self.only[0]}
+        return None if len(ids) == len(self.relations[-1].columns) else ids
+
+    @property
+    def ahead(self) -> ReadSettings:
+        """Return how far to read ahead: the cores are busy with other tasks, so only for a wait."""
+        return IN_ORDER if is_near(self.store) else self.settings
+
     def read(self, parts: Iterable[PartRef]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts, columns by name, then t and d.
 
@@ -70,15 +83,9 @@ class PartReader:
         if not refs:
             return
         blob = open_stores(self.store).blob
-        ids = frozenset(column.id for column in self.columns)
-        if self.only is not None:
-            ids |= {self.only[0]}
-        whole = len(ids) == len(self.relations[-1].columns)
         source = PartSource(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
-        wanted = Wanted(None if whole else ids, self.groups)
-        # The cores are busy with other tasks: a thread only helps to wait for a store.
-        settings = ONE_BY_ONE if is_near(self.store) else self.settings
-        parts_read = parts_ahead(source, refs, wanted, settings, threads=False)
+        wanted, whole = Wanted(self.ids, self.groups), self.ids is None
+        parts_read = parts_ahead(source, refs, wanted, self.ahead, threads=False)
         yield from fewer_batches(
             self.shape(rows, ref.key, first)
             for ref, batches in parts_read

@@ -18,7 +18,8 @@ from strata.format.encodings import spark_ddl
 from strata.format.manifest import PartRef
 from strata.model.schema import Column
 from strata.parts.fetch import PartSource
-from strata.read.scan import OUT_ROWS, merged, overlapping, slices
+from strata.read.merged import merged
+from strata.read.scan import OUT_ROWS, overlapping, slices
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
     LEAST_BYTES,
@@ -59,7 +60,16 @@ class SliceReader:
             shown.read_format,
             row_group_bytes=self.row_group_bytes,
         )
-        for table in merged(source, self.runs, self.as_of, self.within, shown.groups):
+        found = merged(
+            source,
+            self.runs,
+            self.as_of,
+            self.within,
+            shown.groups,
+            columns=shown.ids,
+            settings=shown.ahead,
+        )
+        for table in found:
             for batch in table.to_batches(OUT_ROWS):
                 yield shown.shape(batch, "")
 

@@ -18,7 +18,7 @@ from strata.format.columns import updates_schema
 from strata.format.manifest import PartRef
 from strata.ingest.readers.change import key_bytes, key_ids, leading_key_ids
 from strata.parts.fetch import part_batches, source_of
-from strata.read.scan import as_of_view
+from strata.read.as_of import as_of_view
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import consolidate

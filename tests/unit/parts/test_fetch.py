@@ -15,7 +15,7 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.parts import fetch
 from strata.parts.fetch import LEAST_ROWS, RowBudget, sorted_runs, source_of
-from strata.read import scan
+from strata.read import merged as merged_reads
 from strata.state.spine import full_request
 from strata.store.open import Stores
 from tests.support.stored import append, create, memory_stores
@@ -85,8 +85,11 @@ def test_merges_and_consolidated_reads_ask_for_what_fits(
 
     for memory, rows in ((2**30, 10_000), (48 * MIB, 2_500)):
         (task,) = rewrite.merge_tasks(state, request, manifests, stores.settings, memory)
-        monkeypatch.setattr(scan, "MEMORY_BYTES", memory // 2)
-        for made in (rewrite.merged_rows(source, task), scan.merged(source, runs, state.upper - 1)):
+        monkeypatch.setattr(merged_reads, "MEMORY_BYTES", memory // 2)
+        for made in (
+            rewrite.merged_rows(source, task),
+            merged_reads.merged(source, runs, state.upper - 1),
+        ):
             asked.clear()
             assert sum(chunk.num_rows for chunk in made) >= ROWS
             assert (max(asked) <= rows) == (memory < 2**30)

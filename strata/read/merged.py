@@ -1,4 +1,4 @@
-"""Consolidated reads: the key space in stretches, of which only those with overlaps are merged.
+"""Consolidated reads: the key space in stretches; only parts that overlap are merged.
 
 A stretch ends where no part reaches into the next one, so no row has updates in two of them.
 
@@ -49,7 +49,7 @@ LEAST_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class MergeStretch:
     """The parts of each run between two gaps of the key space."""
 
     runs: tuple[tuple[PartRef, ...], ...]
@@ -105,7 +105,7 @@ class _View:
     after: int | None
     columns: frozenset[int] | None
 
-    def rows(self, stretch: Stretch, *, ahead: bool) -> Iterable[pa.Table]:
+    def rows(self, stretch: MergeStretch, *, ahead: bool) -> Iterable[pa.Table]:
         """Return a stretch's rows; with `ahead` a small one is read at once."""
         rows = self._decoded(stretch.runs[0][0], ahead) if stretch.alone else self._merge(stretch)
         return list(rows) if ahead and stretch.size_bytes <= AHEAD_BYTES else rows
@@ -118,7 +118,7 @@ class _View:
             if rows.num_rows:
                 yield rows
 
-    def _merge(self, stretch: Stretch) -> Iterator[pa.Table]:
+    def _merge(self, stretch: MergeStretch) -> Iterator[pa.Table]:
         count = max(len(stretch.runs), 1)
         fetch = partial(
             sorted_runs,
@@ -136,7 +136,9 @@ class _View:
         return merge(heads, self.source.relation)
 
 
-def stretches(runs: Runs, relations: Sequence[Relation], within: Slice = WHOLE) -> list[Stretch]:
+def stretches(
+    runs: Runs, relations: Sequence[Relation], within: Slice = WHOLE
+) -> list[MergeStretch]:
     """Return the stretches of some runs, in the order of their keys.
 
     Neighbours that have to be merged are joined up to STRETCH_BYTES. Where the keys of one part
@@ -145,16 +147,16 @@ def stretches(runs: Runs, relations: Sequence[Relation], within: Slice = WHOLE) 
     relation = relations[-1]
     every = [(ref, number) for number, parts in enumerate(runs) for ref in parts]
     if not all(_is_comparable(ref, relation, relations) for ref, _ in every):
-        return [Stretch(tuple(map(tuple, runs)))]
+        return [MergeStretch(tuple(map(tuple, runs)))]
     every.sort(key=lambda placed: placed[0].key_low)  # parts of a run stay in order
-    made: list[Stretch] = []
+    made: list[MergeStretch] = []
     waiting: list[tuple[PartRef, int]] = []  # to be merged together
     size = 0
     for piece in _pieces(every):
         ref = piece[0][0]
         if len(piece) == 1 and _is_alone(ref, within):
             made += _joined(waiting)
-            made.append(Stretch(((ref,),), alone=True))
+            made.append(MergeStretch(((ref,),), alone=True))
             waiting, size = [], 0
             continue
         more = sum(ref.size_bytes for ref, _ in piece)
@@ -182,11 +184,11 @@ def _pieces(every: Sequence[tuple[PartRef, int]]) -> Iterator[list[tuple[PartRef
         yield piece
 
 
-def _joined(parts: Sequence[tuple[PartRef, int]]) -> list[Stretch]:
+def _joined(parts: Sequence[tuple[PartRef, int]]) -> list[MergeStretch]:
     runs: dict[int, list[PartRef]] = {}
     for ref, number in parts:
         runs.setdefault(number, []).append(ref)
-    return [Stretch(tuple(map(tuple, runs.values())))] if runs else []
+    return [MergeStretch(tuple(map(tuple, runs.values())))] if runs else []
 
 
 def _is_comparable(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:

@@ -87,6 +87,7 @@ lock: ## Compile requirements/*.in into the hashed lists
 	  compile fuzz.in -o fuzz.txt && \
 	  compile --excludes excludes-benchmarks.txt benchmarks.in -o benchmarks.txt && \
 	  compile walks.in -o walks.txt && \
+	  compile readers.in -o readers.txt && \
 	  compile sbom.in -o sbom.txt && \
 	  compile docs.in -o docs.txt && \
 	  compile uv.in -o uv.txt && \
@@ -178,6 +179,10 @@ merge-others: .venv-benchmarks/.beside ## Merge the same runs by other kernels a
 .PHONY: test-debezium
 test-debezium: .venv/.dev .venv-debezium/.ready ## Follow a PostgreSQL under load with the real Debezium engine
 	$(PYTEST) tests/debezium/live.py
+
+.PHONY: test-readers
+test-readers: .venv/.dev .venv-readers/.ready ## Read published tables by Daft, DuckDB and PyIceberg in an environment of their own
+	$(PYTEST) tests/readers/live.py
 
 .PHONY: walks
 walks: .venv/.dev .venv-walks/.ready ## Walk through Airflow and the report in a browser (needs Debian's chromium); docs/reference/walks

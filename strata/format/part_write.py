@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child, updates_schema
+from strata.format.field_ids import with_field_ids
 from strata.format.layout import Description, Footer, check_layout, part_schema
 from strata.format.part_settings import (
     DICTIONARY_SHARE,
@@ -82,9 +83,8 @@ class PartWriter:
         if huge:
             settings["write_statistics"] = _of_no_text(settings["write_statistics"], columns)
         self._file = file
-        self._written = _with_codes(
-            self.schema, few_texts(columns, settings["use_dictionary"] or ())
-        )
+        codes = few_texts(columns, settings["use_dictionary"] or ())
+        self._written = with_field_ids(_with_codes(self.schema, codes))
         self._writer = pq.ParquetWriter(file, self._written, **settings)
         self._schema_bytes = self.schema.serialize().size * 4 // 3  # it is stored as base64
 

@@ -1,14 +1,12 @@
 """The columns of an Iceberg table that shows a shard: field ids, types, and the name mapping.
 
-Parts carry no Iceberg field ids. The property `schema.name-mapping.default` gives each column of a
-part its id, also those that the table does not show, because some readers refuse unknown columns.
-The mapping is also the memory of the ids: a column of the shard is found in it by its place in the
-part (`v_s`, `7`), so it keeps its field id under any name and type, and no id is given twice.
+A column has the id that its place in parts gives it (`strata.format.field_ids`). The property
+`schema.name-mapping.default` gives each column of a part that carries no ids its own, also those
+that the table does not show, because some readers refuse unknown columns.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,6 +34,7 @@ from pyiceberg.types import (
 from strata.errors import InvalidRequest
 from strata.format.columns import K_S, V_S, D, K, T, V, child
 from strata.format.encodings import arrow_type
+from strata.format.field_ids import Place, are_distinct, field_id, inner_types, places_below
 from strata.model.schema import Column, Relation
 from strata.model.types import Kind
 from strata.state.state import State
@@ -43,7 +42,6 @@ from strata.state.state import State
 KEY: Final = "key"  # the struct of key columns, as the table names it
 VALUE: Final = "value"  # the struct of value columns
 SIDES: Final = {KEY: K_S, VALUE: V_S}
-Place = tuple[str, ...]  # the names on the way to a column of a part
 Mapped = list[dict[str, Any]]
 
 _PLAIN: Final[Sequence[tuple[pa.DataType, type[Any]]]] = (
@@ -112,16 +110,14 @@ class Fields:
         return self.schema.find_field(D)
 
 
-def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
+def fields_of(state: State) -> Fields:
     """Return the columns of the table for a state.
 
-    `known` is the mapping of the table so far, `last_id` the highest id that it ever gave.
     Raises: InvalidRequest for a column whose parts no Python reader can open, or if no column can
     be shown.
     """
-    ids = _Ids(known, last_id)
     mapping = [
-        _mapped(ids, (name,), kind)
+        _mapped((name,), kind)
         for name, kind in ((T, pa.int64()), (D, pa.int64()), (K, pa.binary()), (V, pa.binary()))
     ]
     relation = state.relation
@@ -130,28 +126,28 @@ def fields_of(state: State, known: Mapped, last_id: int) -> Fields:
     shown: list[Shown] = []
     left_out: list[HiddenColumn] = []
     tops = [
-        _required(ids, T, "time of the update, milliseconds since 1970, UTC"),
-        _required(ids, D, "how many times the row was added; negative: taken back"),
+        _required(T, "time of the update, milliseconds since 1970, UTC"),
+        _required(D, "how many times the row was added; negative: taken back"),
     ]
+    _check_ids(state)
     for side, struct in SIDES.items():
         columns = _columns_of(relation, side)
         children = [
-            _mapped(ids, (struct, child(c.id)), arrow_type(c.type))
-            for c in _ever(state.relations, side)
+            _mapped((struct, child(c.id)), arrow_type(c.type)) for c in _ever(state.relations, side)
         ]
-        bare = [] if children else [_mapped(ids, (struct, "_"), pa.bool_())]
-        mapping.append(_entry(ids, (struct,), [*children, *bare]))
+        bare = [] if children else [_mapped((struct, "_"), pa.bool_())]
+        mapping.append(_entry((struct,), [*children, *bare]))
         found = []
         for column in columns:
             _check_readable(state.name, column)
             if reason := _hidden(column, written):
                 left_out.append(HiddenColumn(column.name, str(column.type), reason))
                 continue
-            field = _field(ids, (struct, child(column.id)), column)
+            field = _field((struct, child(column.id)), column)
             found.append(field)
             shown.append(Shown(column, side, field))
         if found:
-            tops.append(NestedField(ids.of((struct,)), side, StructType(*found), required=False))
+            tops.append(NestedField(field_id((struct,)), side, StructType(*found), required=False))
     if not shown:
         raise InvalidRequest(
             "no column of this shard can be shown as Iceberg",
@@ -176,26 +172,29 @@ def _schema(shard: str, fields: Sequence[NestedField]) -> Schema:
     return schema
 
 
-class _Ids:
-    """Field ids by place: those that a table has given before, and new ones."""
+def _check_ids(state: State) -> None:
+    every = [
+        place
+        for side, struct in SIDES.items()
+        for column in _ever(state.relations, side)
+        for place in places_below((struct, child(column.id)), arrow_type(column.type))
+    ]
+    if not are_distinct(every):
+        raise InvalidRequest(
+            "two fields of nested columns have the same field id, by chance",
+            shard=state.name,
+            cure="declare one of them as jsonb, in a shard of its own",
+        )
 
-    def __init__(self, known: Mapped, last_id: int) -> None:
-        self._known: dict[Place, int] = dict(_places(known))
-        self._last = max([last_id, *self._known.values()])
 
-    def of(self, place: Place) -> int:
-        """Return the id of a place; a place without one gets the next."""
-        if place not in self._known:
-            self._last += 1
-            self._known[place] = self._last
-        return self._known[place]
-
-
-def _places(mapping: Mapped, above: Place = ()) -> Iterator[tuple[Place, int]]:
-    for entry in mapping:
-        place = (*above, entry["names"][0])
-        yield place, int(entry["field-id"])
-        yield from _places(entry.get("fields", []), place)
+def have_ids_of_parts(mapping: Mapped, above: Place = ()) -> bool:
+    """Return whether a table numbers columns as parts do; those of earlier versions do not."""
+    entries = [((*above, entry["names"][0]), entry) for entry in mapping]
+    return all(
+        int(entry["field-id"]) == field_id(place)
+        and have_ids_of_parts(entry.get("fields", []), place)
+        for place, entry in entries
+    )
 
 
 def _columns_of(relation: Relation, side: str) -> tuple[Column, ...]:
@@ -210,64 +209,53 @@ def _ever(relations: Sequence[Relation], side: str) -> list[Column]:
     return list(found.values())
 
 
-def _entry(ids: _Ids, place: Place, fields: Mapped) -> dict[str, Any]:
-    entry: dict[str, Any] = {"field-id": ids.of(place), "names": [place[-1]]}
+def _entry(place: Place, fields: Mapped) -> dict[str, Any]:
+    entry: dict[str, Any] = {"field-id": field_id(place), "names": [place[-1]]}
     return entry | ({"fields": fields} if fields else {})
 
 
-def _mapped(ids: _Ids, place: Place, kind: pa.DataType) -> dict[str, Any]:
+def _mapped(place: Place, kind: pa.DataType) -> dict[str, Any]:
     """Return the mapping of a column of a part, with all below it."""
-    inner = [_mapped(ids, (*place, name), child) for name, child in _inside(kind)]
-    return _entry(ids, place, inner)
+    inner = [_mapped((*place, name), child) for name, child in inner_types(kind)]
+    return _entry(place, inner)
 
 
-def _inside(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
-    if pa.types.is_list(kind):
-        return [("element", kind.value_type)]
-    if pa.types.is_map(kind):
-        return [("key", kind.key_type), ("value", kind.item_type)]
-    if pa.types.is_struct(kind):
-        return [(field.name, field.type) for field in kind]
-    return []
+def _required(name: str, doc: str) -> NestedField:
+    return NestedField(field_id((name,)), name, LongType(), required=True, doc=doc)
 
 
-def _required(ids: _Ids, name: str, doc: str) -> NestedField:
-    return NestedField(ids.of((name,)), name, LongType(), required=True, doc=doc)
-
-
-def _field(ids: _Ids, place: Place, column: Column) -> NestedField:
-    kind = _iceberg(ids, place, arrow_type(column.type))
+def _field(place: Place, column: Column) -> NestedField:
+    kind = _iceberg(place, arrow_type(column.type))
     bare = column.type.kind is Kind.NUMERIC and column.type.precision is not None
     doc = None if bare else _DOCS.get(column.type.kind)
-    return NestedField(ids.of(place), column.name, kind, required=False, doc=doc)
+    return NestedField(field_id(place), column.name, kind, required=False, doc=doc)
 
 
-def _iceberg(ids: _Ids, place: Place, kind: pa.DataType) -> IcebergType:
+def _iceberg(place: Place, kind: pa.DataType) -> IcebergType:
     """Return the Iceberg type of stored values for which `is_plain` holds."""
     for stored, made in _PLAIN:
         if kind == stored:
             return made()  # type: ignore[no-any-return]
-    at = partial(_iceberg, ids)
     if pa.types.is_decimal128(kind):
         return DecimalType(kind.precision, kind.scale)
     if pa.types.is_fixed_size_binary(kind):
         return FixedType(kind.byte_width)
     if pa.types.is_list(kind):
         inner = (*place, "element")
-        return ListType(ids.of(inner), at(inner, kind.value_type), element_required=False)
+        return ListType(field_id(inner), _iceberg(inner, kind.value_type), element_required=False)
     if pa.types.is_map(kind):
         key, value = (*place, "key"), (*place, "value")
         return MapType(
-            ids.of(key),
-            at(key, kind.key_type),
-            ids.of(value),
-            at(value, kind.item_type),
+            field_id(key),
+            _iceberg(key, kind.key_type),
+            field_id(value),
+            _iceberg(value, kind.item_type),
             value_required=False,
         )
     assert pa.types.is_struct(kind), kind
     return StructType(
         *(
-            NestedField(ids.of(inner), field.name, at(inner, field.type), required=False)
+            NestedField(field_id(inner), field.name, _iceberg(inner, field.type), required=False)
             for field in kind
             for inner in [(*place, field.name)]
         )
@@ -276,7 +264,7 @@ def _iceberg(ids: _Ids, place: Place, kind: pa.DataType) -> IcebergType:
 
 def _parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
     yield kind
-    for _, inner in _inside(kind):
+    for _, inner in inner_types(kind):
         yield from _parts_of(inner)
 
 

@@ -22,7 +22,7 @@ from strata.machine.machine import Machine
 from strata.model.near import one_of
 from strata.model.time import format_time
 from strata.publish.catalogs import CatalogEntry, LostRaceError, mapping_of
-from strata.publish.fields import fields_of
+from strata.publish.fields import fields_of, have_ids_of_parts
 from strata.publish.manifests import Source, check_layouts, make_manifests
 from strata.publish.place import METADATA, VIEWS, TableFolder
 from strata.publish.snapshots import (
@@ -110,7 +110,7 @@ class Publication:
         """
         check_layouts(state := Machine(self.stores).load(self.shard))
         first = partial(empty_table, self.shard, self._address, self.place.address)
-        first(fields_of(state, [], 0), 0)  # what cannot be shown leaves nothing behind
+        first(fields_of(state), 0)  # what cannot be shown leaves nothing behind
         self.place.claim(self.table.identity)
         for _ in range(ATTEMPTS):
             held = self._held()
@@ -118,7 +118,7 @@ class Publication:
             base = self.table.load()
             if base is None:
                 try:
-                    self.table.begin(first(fields_of(state, [], 0), self.stores.clock()))
+                    self.table.begin(first(fields_of(state), self.stores.clock()))
                 except LostRaceError:
                     continue
                 base = self.table.load()
@@ -183,8 +183,7 @@ class Publication:
         return Machine(self.stores).apply(self.shard, move)
 
     def _attempt(self, state: State, held: Hold, base: TableMetadata, *, expire: bool) -> Published:
-        mapping = mapping_of(base)
-        fields = fields_of(state, mapping, base.last_column_id)
+        fields = fields_of(state)
         mode = obeyed(self.stores, mode_of(state))
         source = Source(
             self.stores.blob,
@@ -199,6 +198,8 @@ class Publication:
         if current is not None and number_in(current, STATE) > state.seqno:
             raise LostRaceError  # what was loaded is old; look again
         now_ms = max(self.stores.clock(), base.last_updated_ms + 1)
+        # Snapshots of a table with other ids than its parts would show no column.
+        expire = expire or not have_ids_of_parts(mapping_of(base))
         gone = expired(base, held.seqno, now_ms - (0 if expire else self.keep_ms))
         lapsed = current is not None and number_in(current, STATE) < held.seqno
         if current is not None and said_in(current, CONTENT) == content and not lapsed:

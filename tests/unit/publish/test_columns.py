@@ -1,6 +1,7 @@
 """Columns of a published table: ids through every change, types, what is left out, and metrics."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard
+from strata.errors import InvalidRequest
+from strata.format import field_ids, part_write
+from strata.format.field_ids import Place
 from strata.machine.machine import Machine
 from strata.maintain.schema import change_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
-from strata.publish import manifests
+from strata.publish import fields, iceberg, manifests
 from strata.publish.fields import Fields, fields_of
 from strata.publish.metrics import metrics_of
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
@@ -96,6 +100,44 @@ def test_ids_stay_through_renames_widenings_new_and_dropped_columns(world: World
     assert dropped.version < again.version
     assert shown(world)["where"] not in {*before.values(), *after.values()}
     assert world.read() == world.expected(["id", "text", "new", "where"])
+
+
+def numbered(places: dict[Place, int], place: Place) -> int:
+    """Return the next number for a new place, as tables were numbered before parts had ids."""
+    return places.setdefault(place, len(places) + 1)
+
+
+def test_a_table_that_numbered_columns_itself_begins_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(part_write, "with_field_ids", lambda schema: schema)
+        earlier.setattr(fields, "field_id", partial(numbered, {}))
+        earlier.setattr(iceberg, "have_ids_of_parts", lambda _: True)
+        rows = [(i, "z", i, 0.5, 11, 1) for i in range(5)]
+        append(world.stores, "shard", 10, 20, [table(RELATION, rows)])
+        world.publication().publish()
+        append(world.stores, "shard", 20, 30, [table(RELATION, [(1, "z", 1, 0.5, 21, 1)])])
+        assert world.publication().publish().snapshots == 2
+    append(world.stores, "shard", 30, 40, [table(RELATION, [(9, "new", 1, 0.5, 31, 1)])])
+
+    done = world.publication().publish()
+
+    assert (done.snapshots, done.expired) == (1, 2)
+    assert world.read() == world.expected(names(world))
+    append(world.stores, "shard", 40, 50, [table(RELATION, [(9, "newer", 1, 0.5, 41, 1)])])
+    assert world.publication().publish().snapshots == 2
+    assert world.read() == world.expected(names(world))
+
+
+def test_nested_fields_with_one_id_are_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(world, AddColumn("both", parse_type("record<a: int32, b: int32>")))
+    monkeypatch.setattr(field_ids, "crc32", lambda _: 5)
+
+    with pytest.raises(InvalidRequest, match="same field id"):
+        world.publication().publish()
 
 
 def test_a_default_is_left_out_until_old_parts_are_rewritten(world: World) -> None:
@@ -197,7 +239,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_statistics_that_contradict_themselves_give_no_bounds(case: str, world: World) -> None:
-    fields: Fields = fields_of(Machine(world.stores).load("shard"), [], 0)
+    found: Fields = fields_of(Machine(world.stores).load("shard"))
     kind = pa.struct([("nulls", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
     stats = pa.array([BROKEN[case], {"nulls": 0, "low": 1, "high": 2}], kind)
     rows = pa.table(
@@ -209,15 +251,15 @@ def test_statistics_that_contradict_themselves_give_no_bounds(case: str, world: 
             "s.1": stats,
         }
     )
-    broken, fine = metrics_of(rows, fields, trusted=True, quarantine=())
-    column = fields.schema.find_field("key.id").field_id
+    broken, fine = metrics_of(rows, found, trusted=True, quarantine=())
+    column = found.schema.find_field("key.id").field_id
 
     assert column not in broken.lower_bounds
     assert column not in broken.upper_bounds
     assert column in fine.lower_bounds
     assert column in fine.upper_bounds
-    assert fields.time.field_id in broken.lower_bounds
-    assert fields.time.field_id not in fine.lower_bounds  # inverted
+    assert found.time.field_id in broken.lower_bounds
+    assert found.time.field_id not in fine.lower_bounds  # inverted
 
 
 def test_polars_reads_the_same(world: World) -> None:

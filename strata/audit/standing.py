@@ -76,6 +76,7 @@ def standing(
             "shards": list(pool.shards),
             "parts": pool.evidence.parts,
             "lied": list(pool.lied),
+            "copies": list(pool.copies),
             "counts": shared is not None,
         },
         "audit_cost": _last_cost(found[:LOOKED_THROUGH]),

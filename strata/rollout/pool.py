@@ -65,9 +65,9 @@ def _apart(state: State, members: list[State]) -> tuple[list[State], list[State]
 
 
 def _contents(state: State) -> set[tuple[int, int]]:
-    """Return what tells the rows of each batch, and of all batches together.
+    """Return two sums for the rows of each batch, and for those of all batches together.
 
-    Both are sums over the rows, which merges and times do not change.
+    Merges and times do not change them: equal rows have equal sums.
     """
     sums = [(batch.digest, batch.diffs_sum % MODULUS) for batch in state.batches if batch.updates]
     whole = (sum(digest for digest, _ in sums) % MODULUS, sum(d for _, d in sums) % MODULUS)

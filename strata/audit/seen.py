@@ -36,31 +36,31 @@ Pairs = npt.NDArray[np.uint64]  # a row a pair: digest of the shape, digest of t
 def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
     """Return filters and part keys as digests, in the given order.
 
-    A filter counts by the shape of its analysed form: see `shape_of`.
+    A filter counts by the shape of its analysed form: see `filter_shape`.
     """
     filters: dict[int, int] = {}  # by identity, since a filter is judged on many parts
     for expr, _ in judged:
         if id(expr) not in filters:
-            filters[id(expr)] = _digest(shape_of(expr))
+            filters[id(expr)] = _digest(filter_shape(expr))
     found = [(filters[id(expr)], _digest(part)) for expr, part in judged]
     return np.array(found, np.uint64).reshape(-1, 2)
 
 
-def shape_of(expr: Expr) -> str:
+def filter_shape(expr: Expr) -> str:
     """Return what remains of a filter without the values of its constants.
 
     Conjuncts, alternatives and items of a list count once for each shape, in any order. A constant
     that names a place, such as a JSON path, stays: another place has other statistics.
 
     >>> one, two = (Call("in", (Literal(1, "long"),) * n, "boolean") for n in (2, 3))
-    >>> shape_of(one), shape_of(Call("or", (one, two), "boolean"))
+    >>> filter_shape(one), filter_shape(Call("or", (one, two), "boolean"))
     ('in(a long, a long) boolean', 'in(a long, a long) boolean')
     """
     match expr:
         case Literal(value, kind):
             return f"{'no' if value is None else 'a'} {kind}"
         case Call("and" | "or" as function):
-            shapes = sorted({shape_of(one) for one in _sides(expr, function)})
+            shapes = sorted({filter_shape(one) for one in _sides(expr, function)})
             return shapes[0] if len(shapes) == 1 else f"{function}({', '.join(shapes)})"
         case Call(function, args, kind, options):
             shapes = [_argument(function, one) for one in args]
@@ -81,7 +81,7 @@ def _sides(expr: Expr, function: str) -> Iterator[Expr]:
 
 
 def _argument(function: str, arg: Expr) -> str:
-    return repr(arg) if function in _PLACES and isinstance(arg, Literal) else shape_of(arg)
+    return repr(arg) if function in _PLACES and isinstance(arg, Literal) else filter_shape(arg)
 
 
 def known_pairs(blob: Blob, before: str | None, pairs: Pairs) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import pytest
 
 from strata.audit import seen as module
 from strata.audit.run import Check, Scope, validate_shard
-from strata.audit.seen import pairs_of, shape_of, with_pairs
+from strata.audit.seen import filter_shape, pairs_of, with_pairs
 from strata.errors import Conflict
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
@@ -98,8 +98,8 @@ def test_filters_that_differ_in_constants_only_are_one(world: World) -> None:
         # Parts that `id > 250` needed are new under a filter that skips them.
         assert last.parts == last.distinct_parts
     lists = [listed(range(300, 300 + n)) for n in range(1, 5)]
-    assert len({shape_of(expr) for expr in lists}) == 1
-    assert len({shape_of(expr) for expr in (above(1), listed(range(1)), another(1).expr)}) == 3
+    assert len({filter_shape(expr) for expr in lists}) == 1
+    assert len({filter_shape(expr) for expr in (above(1), listed(range(1)), another(1).expr)}) == 3
 
 
 def test_a_path_is_no_constant() -> None:
@@ -111,7 +111,7 @@ def test_a_path_is_no_constant() -> None:
         )
         return Call("equal_to", (text, Literal(path, "string")), "boolean")
 
-    assert shape_of(at("$.a")) != shape_of(at("$.b"))
+    assert filter_shape(at("$.a")) != filter_shape(at("$.b"))
 
 
 def test_what_was_audited_by_older_programs_begins_anew(world: World) -> None:

@@ -8,7 +8,11 @@ what the user can do. Bugs are `assert`, not an error kind.
 import re
 from typing import ClassVar, Final
 
-_PASSWORD: Final = re.compile(r"""(://[^\s/@:'"]*):[^\s'"]*@""")
+# In the path of a database's address, too: somebody typed a slash too many.
+_PASSWORD: Final = re.compile(
+    r"""(?i)(://[^\s/@:'"]*|(?:sqlite|postgres)[^\s/:'"]*://[^\s@:'"]*?)"""
+    r"""(?::|%3A)[^\s'"]*(?:@|%40)"""
+)
 _SECRET: Final = re.compile(
     r"""(?i)([?&][^\s=&'"]*(?:key|secret|token|pass|pwd|signature)[^\s=&'"]*=)[^\s&'"]*"""
 )
@@ -31,6 +35,8 @@ def masked(text: str) -> str:
 
     >>> masked("no folder 's3://k:pw@bucket' or postgresql://db/x?user=u&password=pw")
     "no folder 's3://k:***@bucket' or postgresql://db/x?user=u&password=***"
+    >>> masked("nothing at postgresql+psycopg:///u%3Apw%40h/db or s3://bucket/at=10:00/a@b.csv")
+    'nothing at postgresql+psycopg:///u:***@h/db or s3://bucket/at=10:00/a@b.csv'
     """
     if "://" not in text:
         return text

@@ -28,20 +28,33 @@ def known() -> dict[str, str]:
 def parsed(said: str) -> dict[str, str]:
     """Return ids by name.
 
-    >>> parsed("Ann Lee=3, bob=7")
+    >>> parsed("Ann Lee=3, bob|robert=7")
     {'Ann Lee': '3', 'bob': '7'}
+    """
+    return {names[0]: number for names, number in _listed(said)}
+
+
+def _listed(said: str) -> list[tuple[tuple[str, ...], str]]:
+    """Return each person's names, that of the store first, and id.
+
+    Raises: AirflowFailException if a name or an id is missing, or is of two people.
     """
     from airflow.sdk.exceptions import AirflowFailException
 
-    found: dict[str, str] = {}
+    found: list[tuple[tuple[str, ...], str]] = []
+    taken: set[str] = set()
     for one in said.split(","):
-        name, _, number = (word.strip() for word in one.partition("="))
-        if not name or not number or name in found or number in found.values():
+        before, _, number = (word.strip() for word in one.partition("="))
+        names = tuple(name.strip() for name in before.split("|"))
+        ids = {its for _, its in found}
+        if not (number and all(names)) or number in ids or not taken.isdisjoint(names):
             raise AirflowFailException(
                 f"{VARIABLE}: {one.strip()!r} is not a name and an id of its own (cure: NAME=ID,"
-                " with commas between, each id as Airflow's auth manager has it)"
+                " with commas between, each id as Airflow's auth manager has it, and NAME|OTHER=ID"
+                " where Airflow or the database calls a person OTHER)"
             )
-        found[name] = number
+        taken.update(names)
+        found.append((names, number))
     return found
 
 
@@ -58,21 +71,21 @@ def named(user: Mapping[str, Any]) -> str:
 def asker(name: str) -> str:
     """Return the name of the person who triggered a run, as answers name them.
 
-    Airflow notes a name with a run, and no id. Where `STRATA_PEOPLE` renames people, one of another
-    name may be any of them, also the one who answers later.
+    Airflow notes a name with a run, and no id. Where `STRATA_PEOPLE` renames people, one of a name
+    that is not there may be any of them, also the one who answers later.
 
     Raises: AirflowFailException if that lists people, and this is neither a name nor an id of one.
     """
     from airflow.sdk.exceptions import AirflowFailException
 
     said = os.environ.get(VARIABLE, "")
-    ids = parsed(said) if said.strip() else {}
-    found = [one for one, number in ids.items() if name in (one, number)]
-    if ids and len(found) != 1:
+    people = _listed(said) if said.strip() else []
+    found = [names[0] for names, number in people if name in (*names, number)]
+    if people and len(found) != 1:
         raise AirflowFailException(
             f"{name!r} asks, whom {VARIABLE} names {'more than once' if found else 'not'}, so"
-            " the one who answers may be the same person (cure: name people there as Airflow does,"
-            " or `strata rollout request`)"
+            " the one who answers may be the same person (cure: NAME|OTHER=ID there, where Airflow"
+            " calls a person OTHER, or `strata rollout request`)"
         )
     return found[0] if found else name
 

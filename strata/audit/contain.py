@@ -6,7 +6,7 @@ from functools import partial
 from strata.audit.verdict import Verdict
 from strata.errors import StrataError
 from strata.machine.machine import Machine
-from strata.rollout.ladder import step_down
+from strata.rollout.ladder import distrust_rule
 from strata.rollout.obey import SKIPPING
 
 
@@ -30,7 +30,7 @@ def contain(machine: Machine, origin: str, verdicts: Iterable[Verdict]) -> list[
     for name in machine.names():
         try:
             if name != origin and machine.load(name).rollout.mode in SKIPPING:
-                machine.apply(name, partial(step_down, to="soft", who="validate", reason=reason))
+                machine.apply(name, partial(distrust_rule, reason=reason))
                 lowered.append(name)
         except StrataError:
             continue

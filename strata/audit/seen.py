@@ -2,10 +2,11 @@
 
 They are one blob beside the verdicts, named by the state: a row for each pair, as digests. A
 repeated pair is no new evidence: a hundred nights of one filter over eighteen parts are evidence of
-eighteen pairs.
+eighteen pairs. So are a hundred filters that differ in their constants only: `a > 1` and `a > 2`
+ask the same bound and the same rule, and readers write as many of them as they like.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from io import BytesIO
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import Corrupt
-from strata.expr.nodes import Expr
+from strata.expr.nodes import Call, Expr, Literal
 from strata.rollout.evidence import Seen
 from strata.store import keys
 from strata.store.interface import Blob
@@ -25,22 +26,62 @@ from strata.store.retry import retry
 
 SEEN_MAX: Final = 1_000_000  # pairs; further ones are not stored, and count as repeats
 _SCHEMA: Final = pa.schema(
-    [pa.field(name, pa.uint64(), nullable=False) for name in ("filter", "part")]
+    [pa.field(name, pa.uint64(), nullable=False) for name in ("shape", "part")]
 )
-Pairs = npt.NDArray[np.uint64]  # a row a pair: digest of the filter, digest of the part's key
+# Their constants name a place
+_PLACES: Final = ("get_json_object", "variant_get", "get_struct_field", "get_array_struct_fields")
+Pairs = npt.NDArray[np.uint64]  # a row a pair: digest of the shape, digest of the part's key
 
 
 def pairs_of(judged: Sequence[tuple[Expr, str]]) -> Pairs:
     """Return filters and part keys as digests, in the given order.
 
-    A filter counts by its analysed form: its name and its spelling do not matter.
+    A filter counts by the shape of its analysed form: see `filter_shape`.
     """
     filters: dict[int, int] = {}  # by identity, since a filter is judged on many parts
     for expr, _ in judged:
         if id(expr) not in filters:
-            filters[id(expr)] = _digest(repr(expr))
+            filters[id(expr)] = _digest(filter_shape(expr))
     found = [(filters[id(expr)], _digest(part)) for expr, part in judged]
     return np.array(found, np.uint64).reshape(-1, 2)
+
+
+def filter_shape(expr: Expr) -> str:
+    """Return what remains of a filter without the values of its constants.
+
+    Conjuncts, alternatives and items of a list count once for each shape, in any order. A constant
+    that names a place, such as a JSON path, stays: another place has other statistics.
+
+    >>> one, two = (Call("in", (Literal(1, "long"),) * n, "boolean") for n in (2, 3))
+    >>> filter_shape(one), filter_shape(Call("or", (one, two), "boolean"))
+    ('in(a long, a long) boolean', 'in(a long, a long) boolean')
+    """
+    match expr:
+        case Literal(value, kind):
+            return f"{'no' if value is None else 'a'} {kind}"
+        case Call("and" | "or" as function):
+            shapes = sorted({filter_shape(one) for one in _sides(expr, function)})
+            return shapes[0] if len(shapes) == 1 else f"{function}({', '.join(shapes)})"
+        case Call(function, args, kind, options):
+            shapes = [_argument(function, one) for one in args]
+            if function == "in":
+                shapes[1:] = sorted(set(shapes[1:]))
+            return f"{function}({', '.join(shapes)}) {kind}{options or ''}"
+        case _:
+            return repr(expr)
+
+
+def _sides(expr: Expr, function: str) -> Iterator[Expr]:
+    """Yield the conjuncts or alternatives of an expression, also of those inside of them."""
+    if isinstance(expr, Call) and expr.function == function:
+        for one in expr.args:
+            yield from _sides(one, function)
+    else:
+        yield expr
+
+
+def _argument(function: str, arg: Expr) -> str:
+    return repr(arg) if function in _PLACES and isinstance(arg, Literal) else filter_shape(arg)
 
 
 def known_pairs(blob: Blob, before: str | None, pairs: Pairs) -> npt.NDArray[np.bool_]:
@@ -84,14 +125,16 @@ def with_pairs(
 
 
 def _load(blob: Blob, key: str) -> Pairs | None:
-    """Return the pairs of a blob; None if it is gone or damaged."""
+    """Return the pairs of a blob; None if it is gone, damaged, or of another version's filters."""
     data = retry(partial(blob.get, key))
     if data is None or not keys.names_content(key, data):
         return None
     try:
-        table = pq.read_table(BytesIO(data), schema=_SCHEMA)
+        table = pq.read_table(BytesIO(data))
     except (pa.ArrowException, OSError) as error:
         raise Corrupt("what was audited cannot be read", key=key, reason=str(error)) from error
+    if table.column_names != _SCHEMA.names:
+        return None
     return np.stack([table[name].to_numpy() for name in _SCHEMA.names], axis=1)
 
 

@@ -16,14 +16,14 @@ from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import bound_text, gates, next_mode
 from strata.rollout.obey import mode_of, obeyed
-from strata.rollout.people import Person
+from strata.rollout.people import PROCESSES, Person
 from strata.rollout.policy import THRESHOLDS, Policy, as_document
 from strata.rollout.pool import Pool, pool_of
 from strata.state.state import RolloutEntry, State
 from strata.store.open import Stores
 
 COST: Final = ("percent", "parts", "bytes", "requests", "ms")
-PROCESSES: Final = (ladder.NOBODY, "validate", "create")  # no person may claim these names
+_AUTOMATIC: Final = ("declared", "tripped", "reset", "lapsed")  # what no person does
 LOOKED_THROUGH: Final = 200  # operations searched for the last validation
 
 
@@ -76,6 +76,7 @@ def standing(
             "shards": list(pool.shards),
             "parts": pool.evidence.parts,
             "lied": list(pool.lied),
+            "copies": list(pool.copies),
             "counts": shared is not None,
         },
         "audit_cost": _last_cost(found[:LOOKED_THROUGH]),
@@ -127,10 +128,11 @@ def _line(entry: RolloutEntry, policy: Policy) -> dict[str, Any]:
     """Return a line of history, with how far each name in it can be believed."""
     by = Person(entry.by, entry.user).proof(policy.vouchers)
     asked = Person(entry.asked_by, entry.asked_user).proof(policy.vouchers)
+    distrusted = entry.what == "stepped down" and entry.by in PROCESSES and not entry.user
     return {
         "at": format_time(entry.at_ms),
         **asdict(entry),
-        "by_is": "" if entry.by in PROCESSES else by,
+        "by_is": "" if entry.what in _AUTOMATIC or distrusted else by,
         "asked_by_is": asked if entry.asked_by else "",
         "gates": dict(zip(THRESHOLDS, entry.gates, strict=False)),
     }

@@ -24,7 +24,7 @@ from strata.cli.tables import Table, pairs, write_tables
 from strata.config.settings import load_settings, settings_file
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
-from strata.model.settings import Settings
+from strata.model.settings import Settings, without_password
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
 from strata.store.open import Stores, open_stores, store_user
@@ -78,8 +78,9 @@ class Context:
         consensus = self.settings.store.consensus
         file = Path(consensus.removeprefix(_SQLITE))
         if not self.settings_file and consensus.startswith(_SQLITE) and not file.exists():
+            shown = without_password(consensus).removeprefix(_SQLITE)
             remark(
-                f"no settings file was given; without one the store is {file}, which is not there"
+                f"no settings file was given; without one the store is {shown}, which is not there"
                 " yet: --config or STRATA_CONFIG names another"
             )
         return open_stores(self.settings.store)

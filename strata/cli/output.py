@@ -1,12 +1,14 @@
 """Rows as answers: a table of the first ones, or all of them as CSV, JSON, Parquet or Arrow.
 
 Texts for people and for CSV and JSON show times as ISO 8601, nested values as JSON and bytes as
-hexadecimal digits. Parquet and Arrow hold the values as they are.
+hexadecimal digits. Parquet and Arrow hold the values as they are. CSV has each text as it is; the
+format `spreadsheet` is CSV in which no text is a formula, for those who open it in such a program.
 """
 
 import csv
 import io
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +28,7 @@ from strata.model.near import one_of
 from strata.model.shown import as_json_value, visible
 
 FIRST: Final = 20  # rows of a table without --limit
-FORMATS: Final = ("table", "csv", "json", "parquet", "arrow")
+FORMATS: Final = ("table", "csv", "spreadsheet", "json", "parquet", "arrow")
 BINARY: Final = ("parquet", "arrow")
 SUFFIXES: Final = {
     ".csv": "csv",
@@ -38,6 +40,9 @@ SUFFIXES: Final = {
 TIME: Final = "t"  # the last column but one of every read
 _LIKE_NULL: Final = ("", "NA")  # texts that sources of CSV take for null where they are not quoted
 _QUOTED: Final = frozenset('",\r\n')
+# A spreadsheet runs a text that begins so as a formula; some do so behind blanks
+_FORMULA: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER: Final = re.compile(r"[-+]?\d+(\.\d+)?(E[-+]?\d+)?", re.ASCII)  # such as a decimal
 _TEXT_ROWS: Final = 1024  # rows that become text at a time
 
 Batches = Iterator[pa.RecordBatch]
@@ -68,7 +73,8 @@ class Output:
             )
         if self.out is not None and self.kind == "table":
             raise InvalidRequest(
-                "a table is for a terminal", cure="--format csv, json, parquet or arrow"
+                "a table is for a terminal",
+                cure="--format csv, spreadsheet, json, parquet or arrow",
             )
         if self.out is None and self.kind in BINARY and sys.stdout.isatty():
             raise InvalidRequest(
@@ -168,11 +174,20 @@ def _arrow(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
 
 
 @contextmanager
-def _csv(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
+def _spreadsheet(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
+    with _csv(file, schema, safe, formulas=False) as sink:
+        yield sink
+
+
+@contextmanager
+def _csv(
+    file: IO[bytes], schema: pa.Schema, safe: bool, *, formulas: bool = True
+) -> Iterator[Sink]:
     def send(lines: Iterator[list[Any]] | list[list[Any]]) -> None:
         text = io.StringIO()
         plain_lines = csv.writer(text, lineterminator="\n")
-        for line in lines:
+        for values in lines:
+            line = values if formulas else list(map(_no_formula, values))
             # Of what ends a line, Python's writer quotes only its own.
             if any(one in _LIKE_NULL or "\r" in one for one in line if isinstance(one, str)):
                 text.write(",".join(map(_field, line)) + "\n")
@@ -197,6 +212,17 @@ def _field(value: Any) -> str:
     return value
 
 
+def _no_formula(value: Any) -> Any:
+    """Return a text that a spreadsheet would run behind an apostrophe; other values as they are.
+
+    >>> [_no_formula(value) for value in ("=1+1", " @x", "-1+1", "a=b", "-1.50", -1, None)]
+    ["'=1+1", "' @x", "'-1+1", 'a=b', '-1.50', -1, None]
+    """
+    if not isinstance(value, str) or not value.lstrip(" ").startswith(_FORMULA):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
+
+
 @contextmanager
 def _json(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
     def send(batch: pa.RecordBatch) -> None:
@@ -210,7 +236,13 @@ def _json(file: IO[bytes], schema: pa.Schema, safe: bool) -> Iterator[Sink]:
     yield send
 
 
-_SINKS: Final = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "json": _json}
+_SINKS: Final = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "csv": _csv,
+    "spreadsheet": _spreadsheet,
+    "json": _json,
+}
 
 
 def _safe(text: str, safe: bool, *, json: bool = False) -> str:

@@ -20,8 +20,8 @@ def rollout_tables(document: Mapping[str, Any]) -> list[Table]:
         title = f"gates to {document['next']}"
         tables.append(rows(title, document["gates"], ("passed", "name", "found", "wanted")))
     pool = document["pool"]
-    if pool["shards"] or pool["lied"]:
-        flat = {**pool, "shards": " ".join(pool["shards"]), "lied": " ".join(pool["lied"])}
+    if pool["shards"] or pool["lied"] or pool["copies"]:
+        flat = {**pool, **{name: " ".join(pool[name]) for name in ("shards", "lied", "copies")}}
         tables.append(pairs("other shards of this class", flat))
     evidence = document["evidence"]
     return [

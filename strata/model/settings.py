@@ -21,15 +21,18 @@ Permille = Annotated[int, Range(0, 1000)]
 def without_password(address: str) -> str:
     """Return a store's address with its password, and parameters that look secret, masked.
 
-    Errs: may mask more than the password, never less: it masks up to the last @.
+    Errs: may mask more than the password, never less: it masks up to the last @. What looks like
+    a password in the path is masked, too: somebody typed a slash too many.
 
     >>> without_password("postgresql://u:a/b@c@db/x?sslkey=k&n=1")
     'postgresql://u:***@db/x?sslkey=***&n=1'
+    >>> without_password("postgresql:///u:p@db/x"), without_password("sqlite:////u%3Ap%40db/x")
+    ('postgresql:///u:***@db/x', 'sqlite:////u:***@db/x')
     """
     hidden = re.sub(
         r"(?is)([?&][^=&]*(?:key|secret|token|pass|pwd)[^=&]*=)[^&]*", r"\1***", address
     )
-    return re.sub(r"(?s)(://[^/@:]*):.*@", r"\1:***@", hidden)
+    return re.sub(r"(?is)(://[^@:]*?)(?::|%3A).*(?:@|%40)", r"\1:***@", hidden)
 
 
 def _masked(settings: Any) -> str:

@@ -2,8 +2,9 @@
 
 One run of soft evaluation adds one `AuditCounts` to a shard's evidence, in the commit that records
 its verdicts. A mismatch resets the evidence, and so does a change of the deciding code. Each pair
-of part and filter counts once; auditing it again counts as another night and as a repeat. Evidence
-proves nothing: parts are not drawn independently, so the bound holds for the audited mix.
+of a part and a shape of filters counts once; auditing it again counts as another night and as a
+repeat. Evidence proves nothing: parts are not drawn independently, so the bound holds for the
+audited mix.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ class Seen:
 
     key: str  # of the blob that records them
     parts: int  # distinct ones
-    filters: int
+    filters: int  # shapes of them
     before: str | None  # the blob that it continues, from the earlier evidence
     whole: bool = True  # False: the earlier record is lost, and evidence starts again
 

@@ -21,7 +21,7 @@ from strata.rollout.basis import basis_of
 from strata.rollout.evidence import AuditCounts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
-from strata.rollout.people import Person, check_said, identity_of
+from strata.rollout.people import NOBODY, Person, check_said, identity_of
 from strata.rollout.policy import THRESHOLDS, Policy
 from strata.rollout.pool import Pool
 from strata.state.rollout import Tripped, noted, record_verdicts
@@ -29,7 +29,6 @@ from strata.state.state import Evidence, Happened, Mode, Request, Rollout, State
 from strata.state.step import step
 
 DAY_MS: Final = 86_400_000
-NOBODY: Final = "nobody"
 
 
 def ask(  # noqa: PLR0913  these are the fields of one request
@@ -217,6 +216,12 @@ def step_down(
             "this is no step down", shard=state.name, mode=old.mode, to=to, cure=f"one of: {below}"
         )
     new = _lowered(old, now_ms, to, Person(who, user), reason)
+    return step(state, now_ms, rollout=new), new
+
+
+def distrust_rule(state: State, now_ms: int, *, reason: str) -> tuple[State, Rollout]:
+    """Take a shard that skips back to `soft`, because a rule was wrong in another shard."""
+    new = _lowered(state.rollout, now_ms, "soft", Person("validate"), reason)
     return step(state, now_ms, rollout=new), new
 
 

@@ -17,6 +17,8 @@ from strata.model.shown import BLANK
 
 NAME_MAX: Final = 256  # characters: states and histories keep them
 REASON_MAX: Final = 4000
+NOBODY: Final = "nobody"
+PROCESSES: Final = (NOBODY, "validate", "create")  # names of histories that are no person's
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,10 @@ def identity_of(asked: tuple[object, ...]) -> str:
 
 
 def check_said(what: str, name: str, reason: str, **where: Any) -> None:
-    """Refuse a missing or an endless name or reason. Raises: InvalidRequest."""
+    """Refuse a missing or an endless name or reason, and a name that is Strata's own.
+
+    Raises: InvalidRequest.
+    """
     for said, text, most in (("name", name, NAME_MAX), ("reason", reason, REASON_MAX)):
         if len(text) > most:
             raise InvalidRequest(
@@ -92,3 +97,10 @@ def check_said(what: str, name: str, reason: str, **where: Any) -> None:
             )
     if not folded_name(name) or not folded_name(reason):
         raise InvalidRequest(f"{what} needs a name and a reason", **where)
+    if folded_name(name) in PROCESSES:
+        raise InvalidRequest(
+            f"{what} needs the name of a person, and this is Strata's own",
+            **where,
+            name=name,
+            cure="say who you are: --by, or STRATA_USER",
+        )

@@ -5,12 +5,16 @@ order, equal key and sort order, equal budget for statistics, and audits by the 
 audits together count for the number of parts, for strata and for failed checks. Runs and days stay
 the shard's own, and it must have some evidence of each kind itself. A class shares nothing while
 the statistics of any member are in quarantine, even after a single lie.
+
+The same rows in several shards count once: of shards that hold a batch of equal rows, the one with
+the most audited parts counts, and beside the shard itself none of its copies. Their failures count.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from strata.model.sums import MODULUS
 from strata.rollout.basis import basis_of
 from strata.state.state import Evidence, State, Stratum
 
@@ -22,6 +26,7 @@ class Pool:
     shards: tuple[str, ...] = ()  # sorted by name
     evidence: Evidence = field(default_factory=Evidence)
     lied: tuple[str, ...] = ()  # members with a quarantine; if there are any, nothing is shared
+    copies: tuple[str, ...] = ()  # members with rows of the shard, or of others that count
 
 
 def pool_of(state: State, all_states: Iterable[State]) -> Pool:
@@ -32,8 +37,46 @@ def pool_of(state: State, all_states: Iterable[State]) -> Pool:
     if lied:
         return Pool(lied=lied)
     some = [m for m in members if m.rollout.evidence.basis == basis and m.rollout.evidence.parts]
-    names = tuple(sorted(m.name for m in some))
-    return Pool(names, together(Evidence(basis=basis), [m.rollout.evidence for m in some]))
+    counting, copies = _apart(state, some)
+    evidence = [m.rollout.evidence for m in counting] + [_failures(m) for m in copies]
+    return Pool(
+        tuple(sorted(m.name for m in counting)),
+        together(Evidence(basis=basis), evidence),
+        copies=tuple(sorted(m.name for m in copies)),
+    )
+
+
+def _apart(state: State, members: list[State]) -> tuple[list[State], list[State]]:
+    """Return the members that share no rows, and those that are copies.
+
+    Errs: takes two shards for copies if one batch of each has equal rows. Rows that lie among
+    others in each batch are not noticed.
+    """
+    taken = _contents(state)
+    counting, copies = [], []
+    for member in sorted(members, key=lambda m: (-m.rollout.evidence.parts, m.name)):
+        rows = _contents(member)
+        if taken.isdisjoint(rows):
+            counting.append(member)
+            taken |= rows
+        else:
+            copies.append(member)
+    return counting, copies
+
+
+def _contents(state: State) -> set[tuple[int, int]]:
+    """Return two sums for the rows of each batch, and for those of all batches together.
+
+    Merges and times do not change them: equal rows have equal sums.
+    """
+    sums = [(batch.digest, batch.diffs_sum % MODULUS) for batch in state.batches if batch.updates]
+    whole = (sum(digest for digest, _ in sums) % MODULUS, sum(d for _, d in sums) % MODULUS)
+    return {one for one in (*sums, whole) if one[0]}
+
+
+def _failures(state: State) -> Evidence:
+    seen = state.rollout.evidence
+    return Evidence(failed=seen.failed, missing=seen.missing)
 
 
 def class_of(state: State) -> tuple[object, ...]:

@@ -178,7 +178,7 @@ class Stratum:
     """Audits of one kind: column types × functions × kind of statistics × layout."""
 
     name: str
-    parts: int  # audited parts, each once for each filter
+    parts: int  # audited parts, each once for each shape of filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +192,16 @@ class Evidence:
     days: int = 0  # UTC days with a run
     step_days: int = 0  # of these, days since the last step with a sufficient share of audits
     step_day: int = -1  # the last of those days, since 1970; -1: none
-    parts: int = 0  # would-be-skipped parts fetched and judged, each once for a filter
+    parts: int = 0  # would-be-skipped parts fetched and judged, each once for each shape of filters
     rows: int = 0  # bytes of these, each time
     size_bytes: int = 0
     failed: int = 0  # checks that failed
     missing: int = 0  # checks without a result
     strata: tuple[Stratum, ...] = ()  # sorted by name
-    repeats: int = 0  # parts judged again with the same filter; not in `parts`
+    repeats: int = 0  # parts judged again by filters of the same shape; not in `parts`
     distinct_parts: int = 0  # parts judged with any filter
-    filters: int = 0  # filters that judged some part
-    seen: str | None = None  # blob key: which parts with which filters
+    filters: int = 0  # shapes of filters that judged some part
+    seen: str | None = None  # blob key: which parts with which shapes
     distinct: bool = False  # False: `parts` includes repeats, as before 2026-12
 
 

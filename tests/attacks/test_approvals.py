@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 
+from strata.audit.standing import standing
 from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
 from strata.model.settings import Thresholds
 from strata.rollout import ladder
 from strata.rollout.policy import Policy
-from strata.state.state import Request, State
+from strata.state.state import Request, RolloutEntry, State
+from strata.state.step import step
 from strata.state.transitions import create
 from tests.support.batches import spec
+from tests.support.stored import memory_stores
 
 NEW = create(spec(), 1000)
 GATES = Policy(Thresholds())
@@ -139,3 +143,35 @@ def test_a_name_or_a_reason_of_nothing_is_none(blank: str) -> None:
             approve(state, shown, **said)
         with pytest.raises(InvalidRequest, match="a name and a reason"):
             ask(NEW, **said)
+
+
+@pytest.mark.parametrize("name", ["validate", "Create ", "no\u200bbody"])
+def test_nobody_asks_or_answers_in_the_name_of_strata_itself(name: str) -> None:
+    """Histories show such a name without a word on who claims it."""
+    with pytest.raises(InvalidRequest, match="this is Strata's own"):
+        ask(NEW, who=name)
+    state, shown = ask(NEW)
+    with pytest.raises(InvalidRequest, match="this is Strata's own"):
+        approve(state, shown, who=name)
+    with pytest.raises(InvalidRequest, match="this is Strata's own"):
+        ladder.step_down(approve(state, shown), 9999, to="off", who=name, reason="so")
+
+
+def test_a_history_says_of_each_name_how_far_it_can_be_believed() -> None:
+    """In histories from before such names were refused, too."""
+    stores = memory_stores()
+    machine = Machine(stores)
+    machine.create(spec())
+    entries = [
+        RolloutEntry(1, "requested", "off", "off", 0, "validate", "x", user="mallory"),
+        RolloutEntry(2, "approved", "off", "soft", 0, "create", "x"),
+        RolloutEntry(3, "stepped down", "soft", "off", 0, "validate", "x"),
+        RolloutEntry(4, "tripped", "soft", "off", 0, "validate", "x"),
+    ]
+
+    def older(state: State, now_ms: int) -> tuple[State, None]:
+        return step(state, now_ms, rollout=replace(state.rollout, entries=tuple(entries))), None
+
+    machine.apply(NEW.name, older)
+    history = standing(stores, GATES, machine.load(NEW.name))["history"]
+    assert [line["by_is"] for line in history] == ["", "", "claimed", "claimed by mallory"]

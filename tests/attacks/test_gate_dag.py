@@ -14,6 +14,10 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from typer.testing import CliRunner
 
 from strata.cli.app import whole
+from strata.errors import InvalidRequest
+from strata.rollout.people import Person
+from strata.rollout.policy import Policy
+from strata_airflow import people
 from strata_airflow.question import Question
 
 pytestmark = pytest.mark.dags
@@ -275,7 +279,34 @@ def test_who_answers_under_a_new_name_is_known_by_the_id(
     refused("cannot approve", lambda: gate.question.answered({**given, "responded_by_user": user}))
 
 
-@pytest.mark.parametrize("said", ["bob", "bob=", "=7", "bob=7,eve=7", "bob=7,bob=8", "bob=7,,"])
+def test_a_role_of_the_database_and_another_name_in_airflow_are_one_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mallory asks as her role of PostgreSQL and approves in Airflow, or the other way round."""
+    policy = Policy(vouchers=("strata_airflow",))
+    role = Person("x", "mallory_pg")  # under any name that she types
+
+    def in_airflow() -> tuple[Person, Person]:
+        asks, answers = people.asker("malle"), people.named({"id": "7", "name": "malle"})
+        return Person(asks, "strata_airflow"), Person(answers, "strata_airflow")
+
+    monkeypatch.setenv("STRATA_PEOPLE", "")
+    for person in in_airflow():
+        policy.check_approver(person, role)  # nobody has said that they are one
+    monkeypatch.setenv("STRATA_PEOPLE", "mallory_pg|malle=7, bob=8")
+    for person in in_airflow():
+        for pair in ((person, role), (role, person)):
+            with pytest.raises(InvalidRequest, match="cannot approve"):
+                policy.check_approver(*pair)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("bob", "bob=", "=7", "bob=7,eve=7", "bob=7,bob=8", "bob=7,,"),
+        *("bob|=7", "|bob=7", "bob|eve=7,eve=8", "eve=8,bob|eve=7", "bob|eve=7,al|eve=8"),
+    ],
+)
 def test_people_that_are_not_said_well_stop_the_question(
     gate: Gate, airflow_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:

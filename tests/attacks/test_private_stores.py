@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from strata.cli.app import main
 from strata.history import metrics
 from strata.model.settings import MetricsSettings, Settings, StoreSettings, without_password
 from strata.store.disk import DiskBlob
@@ -73,6 +74,29 @@ def test_no_password_is_shown(password: str) -> None:
         assert password not in shown
         assert "db.example" in shown
     assert store.consensus == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "sqlite:///{folder}/u:hunter2@db/states.db",
+        "sqlite:///file:{folder}/states.db?uri=true&password=hunter2",
+        "postgresql:///u:hunter2@db/states",
+    ],
+)
+def test_no_command_shows_a_password_in_the_path_or_query_of_a_database(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("STRATA_CONFIG", raising=False)
+    monkeypatch.setenv("STRATA__STORE__BLOB", f"file://{tmp_path}/b")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STRATA__STORE__CONSENSUS", address.format(folder=tmp_path))
+    monkeypatch.setattr("sys.argv", ["strata", "shards"])
+    with pytest.raises(SystemExit):
+        main()
+    said = "".join(capfd.readouterr())
+    assert "***" in said
+    assert "hunter2" not in said
 
 
 @pytest.mark.parametrize(

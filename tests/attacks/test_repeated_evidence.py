@@ -1,22 +1,31 @@
 """The same part under the same filter is one thing that was looked at, however many nights."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.audit import seen as module
 from strata.audit.run import Check, Scope, validate_shard
-from strata.audit.seen import pairs_of, with_pairs
+from strata.audit.seen import filter_shape, pairs_of, with_pairs
 from strata.errors import Conflict
+from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Literal
+from strata.machine.machine import Machine
 from strata.machine.named import pointers
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
 from strata.rollout import ladder
 from strata.rollout.evidence import AuditCounts, Seen, add
-from strata.state.state import Evidence, Stratum
+from strata.state.state import Evidence, State, Stratum
+from strata.state.step import step
+from strata.store import keys
 from strata.store.memory import MemoryBlob
-from tests.support.audited import WHERE, World, another, world_in
+from tests.support.audited import ID, WHERE, World, another, world_in
 from tests.support.climb import NO_GATES
 from tests.support.shards import NAME
 
@@ -60,6 +69,67 @@ def test_a_filter_under_another_name_or_spelling_is_the_same(world: World) -> No
         world.stores, NAME, checks, world.judge, serial, Scope("run 2", check_format=False)
     )
     assert world.state.rollout.evidence.parts == before
+
+
+def test_filters_that_differ_in_constants_only_are_one(world: World) -> None:
+    """A reader who asks `id > 250`, `id > 251`, … a thousand times is no thousandfold evidence."""
+    first = night(world, 0)
+    column = Column(ID, "id", "long")
+
+    def above(number: int) -> Call:
+        return Call("greater_than", (column, Literal(number, "long")), "boolean")
+
+    def listed(numbers: range) -> Call:
+        items = tuple(Literal(n, "long") for n in numbers)
+        return Call("in", (column, *items), "boolean")
+
+    for number, exprs in enumerate(
+        [
+            [above(251 + n) for n in range(5)],
+            [Call("and", (above(n), above(n + 1)), "boolean") for n in range(260, 263)],
+            [Call("or", (above(260), Call("or", (above(261),) * 2, "boolean")), "boolean")],
+        ]
+    ):
+        checks = [Check(f"{n}", Filter(expr, f"f{n}", 0, 0)) for n, expr in enumerate(exprs)]
+        scope = Scope(f"more {number}", check_format=False)
+        validate_shard(world.stores, NAME, checks, world.judge, serial, scope)
+        last = world.state.rollout.evidence
+        assert (last.filters, last.strata) == (1, first.strata)
+        # Parts that `id > 250` needed are new under a filter that skips them.
+        assert last.parts == last.distinct_parts
+    lists = [listed(range(300, 300 + n)) for n in range(1, 5)]
+    assert len({filter_shape(expr) for expr in lists}) == 1
+    assert len({filter_shape(expr) for expr in (above(1), listed(range(1)), another(1).expr)}) == 3
+
+
+def test_a_path_is_no_constant() -> None:
+    """Another place has statistics of its own."""
+
+    def at(path: str) -> Call:
+        text = Call(
+            "get_json_object", (Column(2, "j", "string"), Literal(path, "string")), "string"
+        )
+        return Call("equal_to", (text, Literal(path, "string")), "boolean")
+
+    assert filter_shape(at("$.a")) != filter_shape(at("$.b"))
+
+
+def test_what_was_audited_by_older_programs_begins_anew(world: World) -> None:
+    """They kept each filter with its constants, which cannot be taken out of a digest."""
+    first = night(world, 0)
+    table = pa.table({name: pa.array([1], pa.uint64()) for name in ("filter", "part")})
+    sink = BytesIO()
+    pq.write_table(table, sink)
+    key = keys.seen_key(NAME, keys.content_hash(sink.getvalue()))
+    world.stores.blob.set(key, sink.getvalue())
+
+    def older(state: State, now_ms: int) -> tuple[State, None]:
+        rollout = replace(state.rollout, evidence=replace(first, seen=key, parts=5000))
+        return step(state, now_ms, rollout=rollout), None
+
+    Machine(world.stores).apply(NAME, older)
+    last = night(world, 1)
+    assert (last.parts, last.runs, last.repeats) == (first.parts, 1, 0)
 
 
 def test_other_code_and_a_lost_list_begin_anew(world: World) -> None:

@@ -128,7 +128,8 @@ def test_a_person_whom_the_policy_names_otherwise_asks_under_that_name(
         with pytest.raises(AirflowFailException, match="may be the same person"):
             tasks("ask", PARAMS, run_of(name))
     assert in_process("rollout", "show", "s")["request"] is None
-    tasks("ask", PARAMS, run_of("3"))
+    monkeypatch.setenv("STRATA_PEOPLE", "Ann Lee|alee=3, bob=7")
+    tasks("ask", PARAMS, run_of("alee"))
     assert in_process("rollout", "show", "s")["request"]["by"] == "Ann Lee"
     with pytest.raises(AirflowFailException, match="cannot approve"):
         tasks("answer", given(approval.APPROVE, {"id": "3", "name": "alee"}))

@@ -37,12 +37,19 @@ WHERE = Filter(
 
 
 def another(number: int) -> Filter:
-    """Return a filter that is not `WHERE`, for each number another one, and accepts the same."""
-    above = Call(
-        "greater_than", (Column(ID, "id", "long"), Literal(-1 - number, "long")), "boolean"
-    )
+    """Return a filter that is not `WHERE`, for each number of another shape, and accepts the same.
+
+    The number stands there in bits: `+ 0` for 0, `abs` for 1.
+    """
+    shaped, sql = WHERE.expr.args[0], "id"  # type: ignore[union-attr]
+    for bit in f"{number:b}":
+        if bit == "1":
+            shaped, sql = Call("abs", (shaped,), "long"), f"abs({sql})"
+        else:
+            shaped, sql = Call("add", (shaped, Literal(0, "long")), "long"), f"({sql} + 0)"
+    above = Call("greater_than", (shaped, Literal(-1, "long")), "boolean")
     both = Call("and", (WHERE.expr, above), "boolean")
-    return Filter(both, f"id > 250 and id > {-1 - number}", 0, 0)
+    return Filter(both, f"id > 250 and {sql} > -1", 0, 0)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,32 @@ def test_rows_come_as_parquet_and_arrow_through_a_pipe(cli: Cli) -> None:
     assert pa.ipc.open_stream(found["arrow"]).read_all().equals(parquet)
 
 
+def test_a_spreadsheet_gets_no_formulas_and_csv_has_each_text_as_it_is(cli: Cli) -> None:
+    texts = [
+        "=cmd|'/c calc'!A0",
+        "+1",
+        "@SUM(A1)",
+        " =1",
+        "\t=1",
+        "-2+3",
+        "\uff1d1",
+        "-",
+        "a=b",
+        "-5",
+    ]
+    lines = [json.dumps({"id": n, "kind": text, "payload": {}}) for n, text in enumerate(texts)]
+    cli.ingest(0, *lines)
+    found = {}
+    for form in ("csv", "spreadsheet"):
+        _, out, _ = cli.run("read", "events", "--format", form, "--columns", "id,kind")
+        found[form] = {int(row[0]): row[1] for row in list(csv.reader(io.StringIO(out)))[1:]}
+    assert list(found["csv"].values()) == [texts[n] for n in found["csv"]]
+    kept = {"+1", "a=b", "-5"}
+    assert found["spreadsheet"] == {
+        n: text if text in kept else f"'{text}" for n, text in enumerate(texts)
+    }
+
+
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.arrow", "rows.parquet", "rows"])
 def test_a_file_has_the_form_of_its_name(cli: Cli, name: str) -> None:
     fill(cli, 3)
@@ -171,7 +197,7 @@ def test_count_prints_one_number_and_json_keeps_its_shape(cli: Cli) -> None:
         (("--format", "cvs"), "did you mean 'csv'"),
         (("--format", "csv", "--json"), "drop --json"),
         (("--count", "--format", "csv"), "drop --format"),
-        (("--format", "table", "--out", "x"), "csv, json, parquet or arrow"),
+        (("--format", "table", "--out", "x"), "csv, spreadsheet, json, parquet or arrow"),
     ],
 )
 def test_what_does_not_go_together_is_refused(cli: Cli, words: tuple[str, ...], said: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.model.settings import Thresholds
+from strata.model.settings import StoreSettings, Thresholds
 from strata.model.spec import StatsSpec
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
@@ -13,8 +13,10 @@ from strata.rollout.gates import gates
 from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool, class_of, pool_of
 from strata.state.rollout import trip
-from strata.state.state import Evidence, State, Stratum
+from strata.state.state import Batch, Evidence, Spine, SpineBatch, State, Stratum
 from strata.state.transitions import create
+from strata.store.open import forget_memory
+from tests.support.audited import world_in
 from tests.support.batches import spec
 
 GATES = Policy(Thresholds(audit_parts=100, stratum_parts=10))
@@ -108,6 +110,49 @@ def test_nothing_is_shared_while_a_member_is_in_quarantine() -> None:
     assert (pool.shards, pool.lied, pool.evidence.parts) == ((), ("c",), 0)
     with pytest.raises(InvalidRequest, match="members of the class that lied: in quarantine: c"):
         ask(small, pool)
+
+
+def holding(state: State, *digests: int, rows: int = 5) -> State:
+    """Return a shard with a batch of some rows for each digest."""
+    batches = tuple(
+        Batch(n, n + 1, 0, updates=rows, digest=one, diffs_sum=rows)
+        for n, one in enumerate(digests)
+    )
+    return replace(state, spine=Spine((SpineBatch(0, len(batches), 3, batches),), len(batches)))
+
+
+def test_the_same_rows_in_several_shards_are_evidence_once() -> None:
+    """Whoever may declare shards takes the same files into twenty of them."""
+    small = holding(shard("small", 30), 1, 2)
+    mirror = holding(shard("mirror", 50, failed=1), 3, rows=10)  # merged: 1 + 2
+    partly = holding(shard("partly", 50), 2, 9)
+    other, twin = holding(shard("other", 40), 7), holding(shard("twin", 41), 7, 8)
+    of_copies = holding(shard("of copies", 5), 9)
+    everyone = [small, mirror, partly, other, twin, of_copies]
+    pool = pool_of(small, everyone)
+    assert pool.shards == ("of copies", "twin")
+    assert pool.copies == ("mirror", "other", "partly")
+    assert (pool.evidence.parts, pool.evidence.failed) == (46, 1)
+    with pytest.raises(InvalidRequest, match="audited parts: 76, wanted at least 100"):
+        ask(small, pool)
+
+
+def test_shards_without_rows_are_no_copies() -> None:
+    small = holding(shard("small", 30))
+    assert pool_of(small, [holding(shard("b", 50)), holding(shard("c", 40), 5)]).copies == ()
+
+
+def test_rows_that_lie_in_other_parts_are_the_same_rows() -> None:
+    store = StoreSettings("memory://pool", "memory://pool")
+    small = world_in(store).state
+    forget_memory(store)
+    seen = replace(small.rollout.evidence, parts=9, basis=basis_of(small))
+    state = world_in(store, rows_of_part=10).state
+    assert [b.parts for b in state.batches] != [b.parts for b in small.batches]
+    copy = replace(
+        state, spec=replace(state.spec, name="copy"), rollout=replace(state.rollout, evidence=seen)
+    )
+    assert pool_of(small, [copy]) == Pool(evidence=Evidence(basis=seen.basis), copies=("copy",))
 
 
 def test_failures_of_others_count_as_well() -> None:

@@ -30,6 +30,7 @@ from strata.ingest.values.column import (
     Rows,
     all_or_halves,
     choose,
+    plainly,
     valid,
     with_nulls,
 )
@@ -172,10 +173,7 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
     number). Every row is bad if the families differ.
     """
     goal = arrow_type(target)
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = values.storage
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = plainly(values)
     if pa.types.is_null(values.type):
         return Cast(pa.nulls(len(values), goal), NONE_BAD)
     if pa.types.is_fixed_size_binary(values.type) and target.kind is Kind.BYTES:

@@ -26,6 +26,7 @@ from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
 from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import NumberText, Twice
@@ -62,6 +63,7 @@ class Event(NamedTuple):
     time: Any
     schema: dict[str, Any] | None = None  # of the row's fields
     place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
+    table: str | None = None  # of the database; None: the event does not say it
 
 
 def read_debezium(
@@ -133,6 +135,7 @@ def _raw(
         defaulted=defaulted(events, names),
         gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
+        tables=frozenset(event.table for event in events if event.table is not None),
     )
 
 
@@ -286,7 +289,7 @@ def _change(
     moment = body.get("ts_ms") if time is None else time
     place = _place(origin, body["op"])
     if op == TRUNCATE:
-        return Event(op, {}, moment, None, place)
+        return Event(op, {}, moment, None, place, table_of(origin))
     row = before if op == DELETE else after
     fields = _row_schema(schema, "before" if op == DELETE else "after")
     if op == DELETE and not isinstance(row, dict):
@@ -302,7 +305,7 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    return Event(op, row, moment, fields, place)
+    return Event(op, row, moment, fields, place, table_of(origin))
 
 
 def _payload(value: Any) -> tuple[Any, Any]:

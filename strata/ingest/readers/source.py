@@ -80,6 +80,7 @@ class RawFile:
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     gone: frozenset[str] = frozenset()  # declared columns that some change does not have
     places: Places | None = None  # of change streams: places in the database's log
+    tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file

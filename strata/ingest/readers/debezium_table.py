@@ -18,6 +18,7 @@ from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.change import DELETE, INSERT, UPDATE, UPSERT
 from strata.ingest.readers.json_table import json_type, located, read_table, told_nulls
 from strata.ingest.readers.jsonl import shown_object
+from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.source import Located, Raw, RawFile
 from strata.ingest.readers.stream_tables import PLACE, table_of
@@ -99,6 +100,8 @@ def read_events(
             if pc.any(mask).as_py():
                 same[column.name] = mask.to_numpy(zero_copy_only=False)
                 values = pc.if_else(mask, pa.scalar(None, values.type), values)
+        elif column.type.kind is Kind.TIMESTAMP:
+            check_unit(source.name, column.name, values.drop_null().to_numpy())
         original[column.name] = values
         columns[column.name] = _plain(values, column)
     where = located(data, source.before)

@@ -20,7 +20,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def check_unit(file: str, column: str, numbers: Ints | Iterable[int]) -> None:
-    """Refuse times of which each is one of our days only if it counts milliseconds.
+    """Refuse times that are days of our years only if they count milliseconds.
 
     Errs: refuses times that all lie between 1970-01-04 and 1970-02-17, too.
     Raises: InvalidRequest with both readings of the first.

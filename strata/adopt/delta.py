@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+from pyarrow.dataset import Fragment
 
-from strata.adopt.delta_files import MARKED, DeltaFile, data_files
+from strata.adopt.calendar import DataFiles, by_this_calendar
+from strata.adopt.delta_files import MAPPED, MARKED, DeltaFile, data_files, fragments_of
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
@@ -30,7 +32,6 @@ from strata.errors import InvalidRequest
 
 FEED: Final = "delta.enableChangeDataFeed"
 FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
-MAPPED: Final = "columnMapping"  # columns have other names in files
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ class DeltaPeer:
         """See `Peer.whole`."""
         with reading_peer("deltalake", self.address):
             found = pa.RecordBatchReader.from_stream(version.handle.scan())
-            yield from _parted(found, version.handle)
+            rows = by_this_calendar(found, partial(self._files, version))
+            yield from _parted(rows, version.handle)
 
     def changes(
         self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
@@ -105,8 +107,10 @@ class DeltaPeer:
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
-                found = new.handle.load_cdf(starting_version=first, ending_version=last)
-                yield from _parted(pa.RecordBatchReader.from_stream(found), new.handle)
+                feed = new.handle.load_cdf(starting_version=first, ending_version=last)
+                found = pa.RecordBatchReader.from_stream(feed)
+                rows = by_this_calendar(found, partial(self._files, old, new))
+                yield from _parted(rows, new.handle)
             except Exception as error:  # it is the library's own, of some kind
                 raise FeedError(first_words(error)) from error
 
@@ -127,13 +131,27 @@ class DeltaPeer:
         if removed:
             flows.append(Flow(old, True, -1, partial(self._rows_in, old, removed)))
         if added:
-            flows.append(Flow(new, False, 1, partial(self._rows_in, new, added)))
+            flows.append(Flow(new, False, 1, partial(self._rows_in, new, added, judged=True)))
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
-    def _rows_in(self, version: PeerVersion, some: list[DeltaFile]) -> Iterator[pa.RecordBatch]:
+    def _rows_in(
+        self, version: PeerVersion, some: list[DeltaFile], *, judged: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows; `judged`: their calendar is. Retractions are what the shard once took in."""
         with reading_peer("deltalake", self.address, (pa.ArrowInvalid,)):
             for one in some:
-                yield from _parted(one.batches(version.columns), version.handle)
+                rows = one.batches(version.columns)
+                if judged:
+                    rows = by_this_calendar(rows, partial(_opened, [one.fragment]))
+                yield from _parted(rows, version.handle)
+
+    def _files(self, *versions: PeerVersion) -> DataFiles:
+        for version in versions:
+            yield from _opened(fragments_of(self.at, version.handle))
+
+
+def _opened(fragments: Iterable[Fragment]) -> DataFiles:
+    return ((fragment.path, fragment.open) for fragment in fragments)
 
 
 def _parted(batches: Iterable[pa.RecordBatch], table: DeltaTable) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ from pyarrow.dataset import FileSystemDataset, Fragment, ParquetFileFormat, Parq
 from strata.errors import InvalidRequest
 
 MARKED: Final = "deletionVectors"  # the feature of tables whose rows are deleted by marks
+MAPPED: Final = "columnMapping"  # the feature of tables whose files have other names of columns
 READ_AHEAD: Final = 2
 # Spark writes INT96 times; in nanoseconds those far from now, as 9999-12-31, would overflow.
 OPTIONS: Final = ParquetReadOptions(coerce_int96_timestamp_unit="us")
@@ -64,13 +65,9 @@ def data_files(address: str, table: DeltaTable) -> dict[str, DeltaFile]:
     Raises: InvalidRequest for marks of files that are not found by them; errors of the library.
     """
     marks = _marks(table)
-    # The library refuses to show files of tables with marks, as it would ignore them.
-    plain = _Unmarked(address, version=table.version())
-    columns = pa.schema(table.schema().to_arrow())
-    files = plain.to_pyarrow_dataset(schema=columns, parquet_read_options=OPTIONS)
     found = {
         fragment.path: DeltaFile(fragment, marks.pop(fragment.path, np.zeros(0, bool)))
-        for fragment in files.get_fragments()
+        for fragment in fragments_of(address, table)
     }
     if marks:
         raise InvalidRequest(
@@ -79,6 +76,18 @@ def data_files(address: str, table: DeltaTable) -> dict[str, DeltaFile]:
             cure="REORG TABLE … APPLY (PURGE), which rewrites such files",
         )
     return found
+
+
+def fragments_of(address: str, table: DeltaTable) -> list[Fragment]:
+    """Return the data files of the loaded version, with all the rows that they hold.
+
+    Of a table with column mapping the columns have other names in them.
+    """
+    # The library refuses to show files of tables with these features, as it would ignore them.
+    plain = _Unfeatured(address, version=table.version())
+    columns = pa.schema(table.schema().to_arrow())
+    files = plain.to_pyarrow_dataset(schema=columns, parquet_read_options=OPTIONS)
+    return list(files.get_fragments())
 
 
 def _marks(table: DeltaTable) -> dict[str, Marks]:
@@ -94,10 +103,10 @@ def _marks(table: DeltaTable) -> dict[str, Marks]:
     }
 
 
-class _Unmarked(DeltaTable):
-    """A table whose protocol does not mention marks."""
+class _Unfeatured(DeltaTable):
+    """A table whose protocol mentions neither marks nor column mapping."""
 
     def protocol(self) -> Any:
         found = super().protocol()
-        features = [one for one in found.reader_features or () if one != MARKED]
-        return found._replace(reader_features=features)
+        features = {*(found.reader_features or ())} - {MARKED, MAPPED}
+        return found._replace(reader_features=sorted(features))

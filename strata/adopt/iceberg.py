@@ -16,9 +16,11 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
+from strata.adopt.calendar import by_this_calendar
 from strata.adopt.inner import field_paths
 from strata.adopt.peer import (
     REPLACE,
@@ -92,7 +94,7 @@ class IcebergPeer:
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
         """See `Peer.whole`."""
         with reading_peer("PyIceberg", self.address, KNOWN):
-            yield from _batches(version.handle, _tasks(version.handle))
+            yield from _batches(version.handle, _tasks(version.handle), judged=True)
 
     def changes(
         self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
@@ -105,12 +107,14 @@ class IcebergPeer:
         if removed:
             flows.append(Flow(old, True, -1, partial(self._some, old.handle, removed)))
         if added:
-            flows.append(Flow(new, False, 1, partial(self._some, new.handle, added)))
+            flows.append(Flow(new, False, 1, partial(self._some, new.handle, added, judged=True)))
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
-    def _some(self, loaded: _Loaded, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
+    def _some(
+        self, loaded: _Loaded, tasks: Sequence[FileScanTask], *, judged: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         with reading_peer("PyIceberg", self.address, KNOWN):
-            yield from _batches(loaded, tasks)
+            yield from _batches(loaded, tasks, judged=judged)
 
     def _at(self, snapshot: int | None, schema_id: int | None) -> PeerVersion:
         with reading_peer("PyIceberg", self.address, KNOWN):
@@ -202,8 +206,18 @@ def _key(task: FileScanTask) -> Any:
     return task.file.file_path, frozenset(deletes)
 
 
-def _batches(loaded: _Loaded, tasks: Sequence[FileScanTask]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files, one file after the other: the library reads files whole."""
+def _batches(
+    loaded: _Loaded, tasks: Sequence[FileScanTask], *, judged: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files, one file after the other: the library reads files whole.
+
+    `judged`: their calendar is; retractions are what the shard once took in.
+    """
     scan = ArrowScan(loaded.table.metadata, loaded.table.io, loaded.schema, AlwaysTrue())
     for task in tasks:
-        yield from scan.to_record_batches([task])
+        rows = scan.to_record_batches([task])
+        if judged and task.file.file_format is FileFormat.PARQUET:
+            at = task.file.file_path
+            opened = [(at, loaded.table.io.new_input(at).open)]
+            rows = by_this_calendar(rows, partial(iter, opened))
+        yield from rows

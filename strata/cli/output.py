@@ -1,8 +1,9 @@
 """Rows as answers: a table of the first ones, or all of them as CSV, JSON, Parquet or Arrow.
 
 Texts for people and for CSV and JSON show times as ISO 8601, nested values as JSON and bytes as
-hexadecimal digits. Parquet and Arrow hold the values as they are. CSV has each text as it is; the
-format `spreadsheet` is CSV in which no text is a formula, for those who open it in such a program.
+hexadecimal digits behind a backslash and x. Parquet and Arrow hold the values as they are. CSV has
+each text as it is; the format `spreadsheet` is CSV in which no text is a formula, for those who
+open it in such a program.
 """
 
 import csv
@@ -284,7 +285,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[list[Any]]:
         columns = [
             [
                 shown_time(value) if name == TIME and at == len(names) - 2 else as_json_value(value)
-                for value in some.column(at).to_pylist()
+                for value in some.column(at).to_pylist(maps_as_pydicts="strict")
             ]
             for at, name in enumerate(names)
         ]

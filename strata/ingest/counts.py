@@ -39,6 +39,9 @@ class Counts:
     undeclared: frozenset[str] = field(  # columns in changes that the shard does not declare
         default=frozenset(), metadata={"remark": "undeclared columns", "shown": True}
     )
+    tables: frozenset[str] = field(  # whose changes a stream brought: see `stream_tables`
+        default=frozenset(), metadata={"remark": "", "shown": False}
+    )
     defaulted: Mapping[str, int] = field(  # column and values; see `debezium.defaulted`
         default_factory=dict,
         metadata={

@@ -154,6 +154,7 @@ def judged_rows(
         passed=raw.passed,
         verified=verified.rows,
         undeclared=raw.undeclared,
+        tables=raw.tables,
         defaulted=raw.defaulted,
     )
     return JudgedRows(counts, found, verified.differences)

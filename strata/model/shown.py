@@ -7,7 +7,7 @@ import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -77,12 +77,14 @@ def is_seen(character: str) -> bool:
 
 
 def as_json_value(value: Any, *, wide: bool = False) -> Any:
-    """Return a value of Arrow as JSON has it: times as ISO 8601, bytes as hexadecimal digits.
+    r"""Return a value of Arrow as JSON has it: times as ISO 8601, bytes and spans as PostgreSQL.
 
-    What JSON cannot hold is text. `wide`: whole numbers beyond 64 bits are numbers all the same.
+    Those are texts that sources of CSV and JSON take back for what they are.
+    What JSON cannot hold is text. `wide`: the form of tables that rows were delivered into, which
+    find a row again by it; whole numbers beyond 64 bits are numbers, bytes only digits.
 
     >>> as_json_value({"a": [float("nan"), b"x", 2**70]}), as_json_value(2**70, wide=True) == 2**70
-    ({'a': ['nan', '78', '1180591620717411303424']}, True)
+    ({'a': ['nan', '\\x78', '1180591620717411303424']}, True)
     """
     match value:
         case None | bool() | str():
@@ -96,10 +98,25 @@ def as_json_value(value: Any, *, wide: bool = False) -> Any:
         case date() | time():
             return value.isoformat()
         case bytes():
-            return value.hex()
+            return value.hex() if wide else f"\\x{value.hex()}"
+        case timedelta():
+            return str(value) if wide else _span(value)
         case dict():
             return {str(key): as_json_value(item, wide=wide) for key, item in value.items()}
         case list() | tuple():  # a tuple is an entry of a map
             return [as_json_value(item, wide=wide) for item in value]
         case _:
             return str(value)
+
+
+def _span(value: timedelta) -> str:
+    """Return a span of days and a clock, both of one sign.
+
+    >>> _span(timedelta(days=-2, microseconds=1)), _span(timedelta(days=1, seconds=3661))
+    ('-1 days -23:59:59.999999', '1 days 01:01:01')
+    """
+    sign = "-" if value < timedelta(0) else ""
+    days, clock = abs(value).days, timedelta(seconds=abs(value).seconds)
+    micros = abs(value).microseconds
+    text = f"{clock}".rjust(8, "0") + (f".{micros:06}" if micros else "")
+    return f"{sign}{days} days {sign}{text}" if days else f"{sign}{text}"

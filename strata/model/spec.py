@@ -76,6 +76,8 @@ class SourceSpec(Declared):
     contradictions: Annotated[str, OneOf("fail", "quarantine", "count")] = "fail"
     # a snapshot of a table, into a shard that has rows
     snapshots: Annotated[str, OneOf("refuse", "replace", "merge")] = "refuse"
+    # envelope debezium: the tables whose changes are taken, or patterns; empty: any one table
+    tables: tuple[str, ...] = ()
     # columns come or go in a change stream
     schema_changes: Annotated[str, OneOf("refuse", "report")] = "refuse"
     delimiter: str = DELIMITER  # CSV: the character between two fields
@@ -339,8 +341,9 @@ def _pair(pair: tuple[str, ...]) -> tuple[str, str]:
 
 def _source(raw: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(raw)
-    if isinstance(raw.get("paths"), str):
-        found["paths"] = [raw["paths"]]
+    for name in ("paths", "tables"):
+        if isinstance(raw.get(name), str):
+            found[name] = [raw[name]]
     for name in set(FORMS_OF.values()) & raw.keys():
         forms = {ANY: raw[name]} if isinstance(raw[name], str) else raw[name]
         if isinstance(forms, dict):

@@ -108,8 +108,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "order": Rule(Effect.FOLLOWED, "new parts are sorted so; reads and merges sort the others"),
     **{f"source.{name}": _NEXT for name in (
         "paths", "format", "envelope", "diff_column", "max_rejected", "same_content", "late_files",
-        "deleted_column", "contradictions", "snapshots", "schema_changes", "delimiter", "nulls",
-        "dates", "timestamps", "verify",
+        "deleted_column", "contradictions", "snapshots", "tables", "schema_changes", "delimiter",
+        "nulls", "dates", "timestamps", "verify",
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},

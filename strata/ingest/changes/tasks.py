@@ -45,6 +45,7 @@ from strata.ingest.readers.position import UNKNOWN, Course, Leg, Places, legs_of
 from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
+from strata.ingest.readers.stream_tables import check_tables, check_truncated_table
 from strata.ingest.run import RUN_BYTES, takes, write_run
 from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
@@ -157,6 +158,7 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
     the shard declares that such rows are refused.
     """
     relation = task.relation
+    check_tables(raw.tables, task.spec.source.tables, file=raw.file)
     _check_columns(raw, task)
     wanted = [
         WantedColumn(
@@ -169,6 +171,9 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
         for c in relation.columns
     ]
     truncates = _rows_of(raw, TRUNCATE)
+    if len(truncates):
+        line = raw.locate(truncates[:1])[0][0]
+        check_truncated_table(task.spec.source.tables, file=raw.file, line=line)
     typed = typed_rows(raw, [*wanted, *_mark(raw, task)], exempt=truncates)
     types = {c.name: c.type for c in relation.columns}
     verified = verify_rows(task.verify, task.spec, raw, typed, types, truncates)

@@ -19,6 +19,7 @@ from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.shown import FAILS
 
 MOST_DIGITS, WIDE_DIGITS = 38, 76  # of Arrow's decimals
+DURATION: Final = pa.binary(12)  # months, days and milliseconds
 SCHEMA: Final = "avro.schema"
 META: Final = {"type": "map", "values": "bytes"}
 HEADER: Final[dict[str, Any]] = {
@@ -127,6 +128,8 @@ def arrow_of(schema: Any, digits: int = MOST_DIGITS) -> pa.DataType | None:
         return pa.decimal256(WIDE_DIGITS, scale) if wide else pa.decimal128(precision, scale)
     if logical in LOGICAL:
         return LOGICAL[logical]
+    if logical == "duration" and schema.get("size") == DURATION.byte_width:
+        return DURATION
     makers: dict[str, Callable[[], pa.DataType | None]] = {
         "array": lambda: _nested(pa.list_, schema["items"], digits),
         "map": lambda: _nested(lambda v: pa.map_(pa.string(), v), schema["values"], digits),

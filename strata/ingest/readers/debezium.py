@@ -22,15 +22,18 @@ from strata.ingest.readers.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, 
 from strata.ingest.readers.debezium_table import read_events
 from strata.ingest.readers.json_table import SMALL_BYTES
 from strata.ingest.readers.jsonl import shown_object
+from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
 from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.shown import FAILS
 from strata.model.schema import Relation
+from strata.model.types import Kind
 
 GONE: Final = (True, "true", "True", "t", "1", 1)
 KEPT: Final = (None, False, "false", "False", "f", "0", 0, "")
@@ -62,6 +65,7 @@ class Event(NamedTuple):
     time: Any
     schema: dict[str, Any] | None = None  # of the row's fields
     place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
+    table: str | None = None  # of the database; None: the event does not say it
 
 
 def read_debezium(
@@ -113,6 +117,8 @@ def _raw(
     """Return the rows of events. If `passed` is None, they are records with plain JSON values."""
     events: list[Event] = found.values
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
+    if passed is not None:
+        _check_units(source, events, relation)
     whole = {tuple(event.row) for event in events if event.op in WHOLE}
     own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
@@ -133,7 +139,17 @@ def _raw(
         defaulted=defaulted(events, names),
         gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
+        tables=frozenset(event.table for event in events if event.table is not None),
     )
+
+
+def _check_units(source: SourceFile, events: Sequence[Event], relation: Relation) -> None:
+    """Refuse integers without a schema that are times in another unit. Raises: InvalidRequest."""
+    for column in relation.columns:
+        if column.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            name = column.name
+            plain = (one.row.get(name) for one in events if name not in (one.schema or ()))
+            check_unit(source.name, name, [n for v in plain if (n := as_integer(v)) is not None])
 
 
 _Lists = dict[str, list[Any]]
@@ -286,7 +302,7 @@ def _change(
     moment = body.get("ts_ms") if time is None else time
     place = _place(origin, body["op"])
     if op == TRUNCATE:
-        return Event(op, {}, moment, None, place)
+        return Event(op, {}, moment, None, place, table_of(origin))
     row = before if op == DELETE else after
     fields = _row_schema(schema, "before" if op == DELETE else "after")
     if op == DELETE and not isinstance(row, dict):
@@ -302,7 +318,7 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    return Event(op, row, moment, fields, place)
+    return Event(op, row, moment, fields, place, table_of(origin))
 
 
 def _payload(value: Any) -> tuple[Any, Any]:

@@ -18,8 +18,10 @@ from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.change import DELETE, INSERT, UPDATE, UPSERT
 from strata.ingest.readers.json_table import json_type, located, read_table, told_nulls
 from strata.ingest.readers.jsonl import shown_object
+from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.source import Located, Raw, RawFile
+from strata.ingest.readers.stream_tables import PLACE, table_of
 from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
 from strata.ingest.values.connect import plain_values
 from strata.kernels.arrays import Bools, Bytes
@@ -64,6 +66,7 @@ class _Events:
     rows: dict[str, pa.Array]  # of the row that each event is about
     times: pa.Array
     places: Places
+    tables: frozenset[str]
     passed: int
 
 
@@ -97,6 +100,8 @@ def read_events(
             if pc.any(mask).as_py():
                 same[column.name] = mask.to_numpy(zero_copy_only=False)
                 values = pc.if_else(mask, pa.scalar(None, values.type), values)
+        elif column.type.kind is Kind.TIMESTAMP:
+            check_unit(source.name, column.name, values.drop_null().to_numpy())
         original[column.name] = values
         columns[column.name] = _plain(values, column)
     where = located(data, source.before)
@@ -116,6 +121,7 @@ def read_events(
         same=same,
         passed=found.passed,
         places=found.places,
+        tables=found.tables,
     )
 
 
@@ -182,7 +188,15 @@ def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events 
     if not len(kept) or rows is None or places is None:
         return None
     times = pc.coalesce(_child(source, "ts_ms"), events.field("ts_ms"))
-    return _Events(kept, ops, rows, times, places, len(table) - len(kept))
+    return _Events(kept, ops, rows, times, places, _tables(source), len(table) - len(kept))
+
+
+def _tables(source: pa.StructArray) -> frozenset[str]:
+    """Return the tables of events, by what `table_of` looks at."""
+    names = [name for name in PLACE if name in SOURCE]
+    table = pa.table({name: _child(source, name) for name in names})
+    places = table.group_by(names, use_threads=False).aggregate([]).to_pylist()
+    return frozenset(found for one in places if (found := table_of(one)) is not None)
 
 
 def _struct(column: pa.ChunkedArray) -> pa.StructArray:

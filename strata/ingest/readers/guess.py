@@ -1,7 +1,7 @@
 """Proposes column types, from the values or from the schema of a file."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from strata.model.types import parse_type
 ROWS: Final = 20_000  # of each file that a proposal is based on
 UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
+MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
@@ -89,27 +90,41 @@ _ARROW: Final[Mapping[str, str]] = {
     "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
     "halffloat": "float32", "float": "float32", "double": "float64", "string": "string",
     "large_string": "string", "string_view": "string", "binary": "bytes", "large_binary": "bytes",
-    "binary_view": "bytes", "date32[day]": "date",
+    "binary_view": "bytes", "date32[day]": "date", "date64[ms]": "date",
 }  # fmt: skip
+
+
+_EXTENSIONS: Final = {"arrow.uuid": "uuid", "arrow.json": "jsonb", "arrow.bool8": "bool"}
+_CHECKED: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
+    (pa.types.is_fixed_size_binary, "bytes"),
+    (pa.types.is_time, "time"),
+    (pa.types.is_interval, "interval"),
+    (pa.types.is_duration, "interval day to second"),
+)
 
 
 def guess_arrow(kind: pa.DataType | None) -> str:
     """Return the declared type that holds every value of an Arrow type."""
     if kind is None:
         return "jsonb"
-    if str(kind) in _ARROW:
-        return _ARROW[str(kind)]
+    if isinstance(kind, pa.BaseExtensionType):
+        return _EXTENSIONS.get(kind.extension_name) or guess_arrow(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return guess_arrow(kind.value_type)
+    if any(is_kind(kind) for is_kind in LISTS):
+        return f"list<{guess_arrow(kind.value_type)}>"
+    if pa.types.is_map(kind) and guess_arrow(kind.key_type) == "string":
+        return f"map<{guess_arrow(kind.item_type)}>"
+    return _ARROW.get(str(kind)) or _guess_flat(kind)
+
+
+def _guess_flat(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz is None else "timestamptz"
     if pa.types.is_decimal(kind):
-        return f"numeric({kind.precision},{kind.scale})"
-    if pa.types.is_time(kind):
-        return "time"
-    if any(is_kind(kind) for is_kind in LISTS):
-        return f"list<{guess_arrow(kind.value_type)}>"
-    if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
-        return f"map<{guess_arrow(kind.item_type)}>"
-    return "jsonb"
+        fits = kind.precision <= MOST_DIGITS and 0 <= kind.scale <= kind.precision
+        return f"numeric({kind.precision},{kind.scale})" if fits else "numeric"
+    return next((name for is_kind, name in _CHECKED if is_kind(kind)), "jsonb")
 
 
 def common_type(a: Guess, b: Guess) -> Guess:

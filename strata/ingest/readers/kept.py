@@ -17,6 +17,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, read_bytes
 from strata.ingest.readers.source import Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
+from strata.ingest.values.column import plainly
 from strata.ingest.values.shown import FAILS, json_text, shown, shown_scalar
 from strata.model.types import ColumnType
 
@@ -51,12 +52,7 @@ def _one(name: str, values: Raw, row: int) -> tuple[pa.Field, pa.Array]:
             raise ValueError("not what JSON has: bytes, or not a number")
         array = pa.array([text], pa.string())
         return pa.field(name, array.type, metadata=OBJECTS), array
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = values.storage
-    if pa.types.is_dictionary(values.type):
-        values = values.slice(row, 1).dictionary_decode()
-        row = 0
-    array = values.take(pa.array([row]))
+    array = plainly(values.slice(row, 1)).take(pa.array([0]))
     return pa.field(name, array.type), array
 
 

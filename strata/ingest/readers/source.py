@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,11 @@ from strata.model.written import WrittenForm
 
 NEAR: Final = 0.5  # the least likeness of a column's name and of what it may have been renamed to
 NAMED: Final = 12  # undeclared columns in an error
+ONLY_IN_PATH: Final = (
+    "write it into the files as well (Spark: partitionBy a copy of the column); or read the folder "
+    "by a library that knows partitions (DuckDB: hive_partitioning) and hand the rows to "
+    "strata.ingest.write; or do not declare it: a time in the path counts anyway"
+)
 WRONG_SHAPE_ROWS: Final = 2  # a single unreadable row is a bad row, not a bad file
 
 Raw = Any  # a column as the format has it: Arrow array or list of objects
@@ -74,6 +80,7 @@ class RawFile:
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     gone: frozenset[str] = frozenset()  # declared columns that some change does not have
     places: Places | None = None  # of change streams: places in the database's log
+    tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
@@ -102,10 +109,13 @@ def typed_rows(
     columns: dict[str, pa.Array] = {}
     bad: dict[int, tuple[str, str]] = {}
     plain = {column.name: column.type for column in wanted if column.form is None}
+    folders = _folders(raw.file) if raw.ops is None else {}
     read = read_alike(raw.columns, plain, partial(guarded, raw.convert))
     for column in wanted:
         cast = _converted(raw, column, read.get(column.name))
         columns[column.name] = cast.values
+        if column.name in folders and _is_nowhere(raw, column.name, cast):
+            raise _only_in_path(raw.file, column.name, folders[column.name])
         _note(raw, column, cast.bad, column.unreadable, bad)
         if not column.nullable and cast.values.null_count:
             nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
@@ -229,6 +239,10 @@ def check_columns(
     """
     where: dict[str, object] = {} if line is None else {"line": line}
     twice = sorted(name for name, count in Counter(found).items() if count > 1)
+    folders = _folders(file)
+    for name in wanted:
+        if name in folders and name not in found:
+            raise _only_in_path(file, name, folders[name])
     known, present, all_names = set(wanted), set(found), ",".join(found[:SHOWN])
     lacking = [name for name in wanted if name not in present and name not in optional]
     spare = [name for name in found if name not in known]
@@ -259,6 +273,29 @@ def check_columns(
                 cure=f"{meant}{cure}",
                 **where,
             )
+
+
+def _is_nowhere(raw: RawFile, name: str, cast: Cast) -> bool:
+    """Return whether no row of a file has a column; JSON has no header that says so."""
+    lacking = raw.lacking.get(name, ())
+    none = cast.values.null_count == raw.count > len(cast.bad)
+    return none or (raw.count > 0 and len(lacking) == raw.count and all(lacking))
+
+
+def _folders(file: str) -> dict[str, str]:
+    """Return the folders of a file that say the value of a column, as Hive's partitions do."""
+    folders = (folder for folder in file.split("/")[:-1] if "=" in folder)
+    return {unquote(folder.partition("=")[0]): folder for folder in folders}
+
+
+def _only_in_path(file: str, name: str, folder: str) -> InvalidRequest:
+    return InvalidRequest(
+        "a declared column stands in the path of the file only",
+        file=file,
+        column=clean(name[:SHOWN]),
+        folder=clean(folder[:SHOWN]),
+        cure=ONLY_IN_PATH,
+    )
 
 
 def _meant(name: str, others: Sequence[str]) -> str:

@@ -37,6 +37,8 @@ from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.model.types import ColumnType, Kind
 
 TICKS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
+TWELVE: Final = pa.binary(12)  # Parquet's INTERVAL, and Avro's duration
+SPANS: Final = (Kind.DAY_TIME, Kind.INTERVAL, Kind.YEAR_MONTH)
 MICRO: Final = timedelta(microseconds=1)
 DIM: Final = pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())])
 
@@ -45,21 +47,38 @@ def from_python(value: Any, arrow_type: pa.DataType, column_type: ColumnType) ->
     """Return the canonical form of a typed value; null is None. Raises: Unreadable."""
     if value is None:
         return None
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        arrow_type = arrow_type.storage_type
-    if pa.types.is_dictionary(arrow_type):
-        arrow_type = arrow_type.value_type
+    arrow_type = _inner_type(arrow_type)
     kind = column_type.kind
     if _is_text(arrow_type):
         return from_text(value, column_type)
     if kind is Kind.JSONB:
         return canonical(_plain(value, arrow_type))
+    if arrow_type == TWELVE and kind in SPANS:
+        return _twelve(value, column_type)
     if _is_bytes(arrow_type):
         return _bytes(value, column_type)
     for belongs, read in _FAMILIES:
         if belongs(arrow_type):
             return read(value, arrow_type, column_type)
     raise Undecided(f"nothing is said of {arrow_type}")
+
+
+def _inner_type(kind: Any) -> pa.DataType:
+    """Return the type of values: an extension, a dictionary and runs only store them otherwise."""
+    while True:
+        if isinstance(kind, pa.Bool8Type):
+            return pa.bool_()
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+            kind = kind.value_type
+        else:
+            return kind
+
+
+def _twelve(value: bytes, column_type: ColumnType) -> object:
+    months, days, millis = (int.from_bytes(value[n : n + 4], "little") for n in (0, 4, 8))
+    return span_as((months, days, millis * 1000), column_type)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

@@ -29,7 +29,7 @@ def from_text(text: str | bytes, column_type: ColumnType) -> Any:
     """Return the canonical form of a text. Raises: Unreadable."""
     kind = column_type.kind
     if kind is Kind.BYTES:
-        return text if isinstance(text, bytes) else check_text(text).encode()
+        return _bytes(text if isinstance(text, bytes) else check_text(text).encode())
     try:
         body = text.decode("utf-8") if isinstance(text, bytes) else check_text(text)
     except UnicodeDecodeError as error:
@@ -40,6 +40,14 @@ def from_text(text: str | bytes, column_type: ColumnType) -> Any:
     if kind in NESTED or (kind in OBJECTS and body.startswith("{")):
         return _nested(body, column_type)
     return _SCALARS[kind](body, column_type)
+
+
+def _bytes(data: bytes) -> bytes:
+    """Return what PostgreSQL's hexadecimal text means, and any other text as it is."""
+    digits = data.removeprefix(b"\\x")
+    if len(digits) == len(data) or len(digits) % 2 or digits.strip(b"0123456789abcdefABCDEF"):
+        return data
+    return bytes(int(digits[n : n + 2], 16) for n in range(0, len(digits), 2))
 
 
 def within_length(text: str, column_type: ColumnType) -> str:

@@ -12,6 +12,7 @@ small for its type is bad, never zero.
 Docs: docs/reference/sources.md lists the forms by type.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from strata.ingest.values.column import (
     Rows,
     all_or_halves,
     choose,
+    plainly,
     valid,
     with_nulls,
 )
@@ -82,6 +84,7 @@ INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
+HEXADECIMAL: Final = r"\A\\x(?:[0-9a-fA-F]{2})*\Z"  # all of a text
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -151,9 +154,11 @@ def _bytes_or_none(value: object) -> bytes | None:
     if type(value) is bytes:
         return value
     try:
-        return value.encode() if isinstance(value, str) else None
+        data = value.encode() if isinstance(value, str) else None
     except UnicodeEncodeError:
         return None
+    hexadecimal = data is not None and re.match(HEXADECIMAL, str(value))
+    return bytes.fromhex(str(value)[2:]) if hexadecimal else data
 
 
 def _two_ways(values: Sequence[object], target: ColumnType) -> Cast:
@@ -172,15 +177,12 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
     number). Every row is bad if the families differ.
     """
     goal = arrow_type(target)
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = values.storage
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = plainly(values)
     if pa.types.is_null(values.type):
         return Cast(pa.nulls(len(values), goal), NONE_BAD)
     if pa.types.is_fixed_size_binary(values.type) and target.kind is Kind.BYTES:
         values = values.cast(pa.binary())
-    if _is_text(values.type) and target.kind is not Kind.BYTES:
+    if _is_text(values.type) and (target.kind is not Kind.BYTES or "string" in str(values.type)):
         return from_text(_plain_text(values), target)
     if target.kind is Kind.JSONB:
         texts = json_texts(values)
@@ -234,7 +236,7 @@ def to_milliseconds(values: pa.Array) -> pa.Array:
 
 def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     if target.kind is Kind.BYTES:
-        return Cast(strings.cast(pa.binary()), NONE_BAD)
+        return Cast(_bytes_of_texts(strings), NONE_BAD)
     if target.kind is Kind.JSONB:
         return _jsonb(strings)
     if target.kind in SIZED:
@@ -251,6 +253,16 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     else:
         cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
     return _checked(cast.values, target).also(cast.bad)
+
+
+def _bytes_of_texts(strings: pa.Array) -> pa.Array:
+    """Return texts as bytes: PostgreSQL's hexadecimal digits as what they mean, others as UTF-8."""
+    found = strings.cast(pa.binary())
+    if not pc.any(pc.starts_with(strings, "\\x")).as_py():
+        return found
+    mask = pc.fill_null(pc.match_substring_regex(strings, HEXADECIMAL.replace("Z", "z")), False)
+    meant = [bytes.fromhex(text[2:]) for text in strings.filter(mask).to_pylist()]
+    return pc.replace_with_mask(found, mask, pa.array(meant, pa.binary()))
 
 
 def _converted(

@@ -87,6 +87,20 @@ def lost(before: pa.Array, after: pa.Array) -> Rows:
     return found
 
 
+def plainly(values: pa.Array) -> pa.Array:
+    """Return a column as its values: without an extension's name, a dictionary, or runs."""
+    kind = values.type
+    if isinstance(kind, pa.Bool8Type):
+        return values.storage.cast(pa.bool_())
+    if isinstance(kind, pa.BaseExtensionType):
+        return plainly(values.storage)
+    if pa.types.is_dictionary(kind):
+        return plainly(values.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return plainly(pc.run_end_decode(values))
+    return values
+
+
 def with_nulls(values: pa.Array, rows: Rows) -> pa.Array:
     """Return a column with these rows null."""
     if not len(rows):

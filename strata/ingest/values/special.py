@@ -17,18 +17,20 @@ from strata.format.encodings import ENCODINGS, arrow_type
 from strata.format.values.packed import MAX_DIGITS, numeric
 from strata.format.values.packed import from_text as packed_text
 from strata.format.values.view import from_view, view_type
+from strata.ingest.values.calendar_spans import calendar_spans, is_calendar_span
 from strata.ingest.values.column import Cast, Rows, all_or_halves, choose, lost, valid, with_nulls
 from strata.ingest.values.literals import Text, parse_json
 from strata.ingest.values.nested import Objects, nested_objects
 from strata.ingest.values.nested_arrow import Arrays, nested_arrow
 from strata.ingest.values.numbers import float_texts
-from strata.ingest.values.texts import READERS, Value
+from strata.ingest.values.texts import READERS
 from strata.model.types import ColumnType, Field, Kind
 
 SPECIAL: Final = frozenset({Kind.NUMERIC, *READERS})
 _FIELDS: Final = MappingProxyType(
     {pa.int32(): Kind.INT32, pa.int64(): Kind.INT64, pa.string(): Kind.STRING}
 )
+SPANS: Final = (Kind.INTERVAL, Kind.DAY_TIME, Kind.YEAR_MONTH)
 OBJECT: Final = r"^\s*\{"
 
 
@@ -104,8 +106,11 @@ def special_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast
         return all_or_halves(values, goal, lambda slice_: pc.cast(slice_, goal))
     if kind is Kind.YEAR_MONTH and pa.types.is_integer(source):
         return all_or_halves(values, pa.int32(), lambda slice_: pc.cast(slice_, pa.int32()))
-    if kind is Kind.INTERVAL and pa.types.is_interval(source):
-        return _calendar_intervals(values, target)
+    if kind is Kind.INTERVAL and pa.types.is_duration(source):
+        return _clock_intervals(values, target, convert)
+    if kind in SPANS and is_calendar_span(source):
+        found = calendar_spans(values, target)
+        return _stored(found.values, target).also(found.bad)
     if kind in RECORDS and pa.types.is_struct(source):
         if not {field.name for field in source} <= {field.name for field in RECORDS[kind].fields}:
             raise TypeError(source)
@@ -160,14 +165,13 @@ def _has_few_digits(text: str) -> bool:
     return len(Decimal(text).as_tuple().digits) <= MAX_DIGITS
 
 
-def _calendar_intervals(values: pa.Array, target: ColumnType) -> Cast:
-    """Return Arrow's intervals of months, days and nanoseconds, if whole microseconds."""
-    seen: list[Value | None] = []
-    for value in values.to_pylist():
-        if value is None or value.nanoseconds % 1000:
-            seen.append(None)
-        else:
-            micros = value.nanoseconds // 1000
-            seen.append({"months": value.months, "days": value.days, "micros": micros})
-    column = pa.array(seen, view_type(target))
-    return _stored(column, target).also(lost(values, column))
+def _clock_intervals(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
+    """Return durations as intervals without months and days."""
+    exact = special_arrow(values, ColumnType(Kind.DAY_TIME), convert)
+    micros = exact.values.view(pa.int64())
+    none = pa.array(np.zeros(len(micros), np.int32))
+    kind = view_type(target)
+    seen = pa.StructArray.from_arrays(
+        [none, none, micros], fields=list(kind), mask=micros.is_null()
+    )
+    return _stored(seen, target).also(exact.bad)

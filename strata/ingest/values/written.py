@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ingest.values.cast import from_arrow
-from strata.ingest.values.column import Cast, all_or_halves, choose, valid
+from strata.ingest.values.column import Cast, all_or_halves, choose, plainly, valid
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.types import ColumnType, Kind
 from strata.model.written import FRACTION, HALF, LITERAL, NAMES, ZONE, FormPiece, WrittenForm
@@ -45,9 +45,7 @@ def from_written(values: Any, target: ColumnType, form: WrittenForm, convert: Co
     """
     if isinstance(values, list):
         return _of_objects(values, target, form, convert)
-    array = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = plainly(values)
     kind = str(array.type)
     if not any(word in kind for word in ("string", "binary")) or pa.types.is_nested(array.type):
         return convert(values, target)

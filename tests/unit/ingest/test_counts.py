@@ -25,7 +25,8 @@ NAMES = st.frozensets(st.sampled_from("abc"))
 COLUMNS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 9))
 COUNTS = st.builds(
     Counts,
-    **{one.name: NUMBERS for one in fields(Counts)} | {"undeclared": NAMES, "defaulted": COLUMNS},
+    **{one.name: NUMBERS for one in fields(Counts)}
+    | {"undeclared": NAMES, "tables": NAMES, "defaulted": COLUMNS},
 )
 SHARD = """
 name: s
@@ -48,7 +49,7 @@ def test_counts_add_up_in_any_order(a: Counts, b: Counts, c: Counts) -> None:
 def test_all_counts_but_those_of_tasks_are_shown(counts: Counts) -> None:
     shown = counts.to_json()
 
-    assert {one.name for one in fields(Counts)} - shown.keys() == {"rows"}
+    assert {one.name for one in fields(Counts)} - shown.keys() == {"rows", "tables"}
     assert json.loads(json.dumps(shown)) == shown
 
 

@@ -42,6 +42,7 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "source.contradictions": ("count", Effect.AT_ONCE, None),
     "source.snapshots": ("merge", Effect.AT_ONCE, None),
     "source.schema_changes": ("report", Effect.AT_ONCE, None),
+    "source.tables": (["public.orders"], Effect.AT_ONCE, None),
     "source.delimiter": (";", Effect.AT_ONCE, None),
     "source.nulls": ([""], Effect.AT_ONCE, None),
     "source.dates": ("dd/MM/yyyy", Effect.AT_ONCE, None),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import fastavro
+import pyarrow as pa
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
@@ -23,12 +24,13 @@ from strata.ingest.land.files import (
     read_bytes,
     unpacked,
 )
-from strata.ingest.readers.avro_values import arrow_of, column, without_logical
+from strata.ingest.readers.avro_values import DURATION, arrow_of, column, without_logical
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import grouped
 from strata.ingest.readers.formats.interface import Format
 from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
+from strata.ingest.readers.old_calendar import IN_AVRO, by_old_calendar, check_days
 from strata.ingest.readers.source import Located, RawFile, check_columns
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import FAILS, json_text
@@ -57,7 +59,7 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
     Raises: InvalidRequest for a file that is not Avro or whose fields are not the declared ones.
     Cost: the file, or piece of it, in memory, as Python objects.
     """
-    schema, records = avro_records(source)
+    schema, records, marks = avro_records(source)
     fields = {field["name"]: field["type"] for field in schema["fields"]}
     check_columns(source.name, list(fields), names, optional=optional)
     columns = {
@@ -65,6 +67,10 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
         for name in names
         if name in fields
     }
+    if by_old_calendar(marks)[0]:
+        for name, values in columns.items():
+            found = values if isinstance(values, pa.Array) else [r[name] for r in records]
+            check_days(source.name, name, [found], IN_AVRO)
 
     def locate(rows: Rows) -> list[Located]:
         return [(int(row) + source.before + 1, json_text(records[row])) for row in rows]
@@ -80,20 +86,24 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
     )
 
 
-def avro_records(source: SourceFile) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the writer's schema with names resolved, and the records of a file as stored.
+def avro_records(
+    source: SourceFile,
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[bytes, bytes]]:
+    """Return the writer's schema with names resolved, the records of a file as stored, its marks.
 
     Raises: InvalidRequest for a file that is not Avro or not of records.
     """
     data = read_bytes(source)
     try:
-        schema: Any = fastavro.reader(io.BytesIO(data)).writer_schema
+        header = fastavro.reader(io.BytesIO(data))
+        schema: Any = header.writer_schema
         records: Any = list(fastavro.reader(io.BytesIO(without_logical(data))))
     except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
-    return schema, records
+    marks = {key.encode(): str(value).encode() for key, value in header.metadata.items()}
+    return schema, records, marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,9 +329,11 @@ class Avro(Format):
         """See `Format`."""
         header, blocks = blocks_of(file)
         rows = sum(block.rows for block in blocks)
-        schema, _ = avro_records(_part(file, header, [], 0, whole=False))
+        schema, *_ = avro_records(_part(file, header, [], 0, whole=False))
         kinds = {field["name"]: arrow_of(field["type"]) for field in schema["fields"]}
-        return {name: (guess_arrow(kind), True) for name, kind in kinds.items()}, rows
+        spans = {name for name, kind in kinds.items() if kind == DURATION}
+        guesses = {n: "interval" if n in spans else guess_arrow(k) for n, k in kinds.items()}
+        return {name: (guess, True) for name, guess in guesses.items()}, rows
 
 
 def _part(

@@ -9,6 +9,7 @@ Arrow parses; `csv_lines` finds the line of a row again, only when a row is reje
 """
 
 import csv
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -47,13 +48,15 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     `optional` columns may be missing.
 
     Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose last
-    quote never ends, or that has no row that fits the header.
+    quote never ends or whose quotes are escaped by backslashes, or that has no row that fits the
+    header.
     Cost: the file, or piece of it, in memory.
     """
     data = read_text(source)
     header, body = header_of(source, data)
     check_columns(source.name, header, names, optional=optional, line=1)
     _check_quotes(source, data)
+    _check_escapes(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
@@ -161,6 +164,30 @@ def _check_quotes(source: SourceFile, data: bytes) -> None:
             value=data[last : last + SHOWN].decode(errors="backslashreplace"),
             cure="close the quote; a quote inside quotes is doubled",
         )
+
+
+def _check_escapes(source: SourceFile, data: bytes) -> None:
+    r"""Refuse a file that writes a quote within quotes as `\"`, as Spark and MySQL do by default.
+
+    Read as CSV, such a field ends at the quote, and what follows is put behind it.
+    """
+    if b'\\"' not in data:
+        return
+    delimiter = re.escape(source.dialect.delimiter.encode())
+    field = (
+        rb'(?:"[^"]*+(?:""[^"]*+)*+"(?:(?<=\\")(?P<behind>[^\r\n%b]))?)?+[^\r\n%b]*+(?:%b|[\r\n]|\Z)'
+        % (delimiter, delimiter, delimiter)
+    )
+    for found in re.finditer(field, data):
+        if found["behind"] is not None:
+            raise InvalidRequest(
+                "a quote within quotes is escaped by a backslash",
+                file=source.name,
+                line=source.before + data.count(b"\n", 0, found.start()) + 1,
+                value=found[0][:SHOWN].decode(errors="backslashreplace"),
+                cure='a quote inside quotes is doubled (Spark: option("escape", "\\""); MySQL: '
+                "ESCAPED BY '\"')",
+            )
 
 
 def _parse(

@@ -112,8 +112,11 @@ class Parquet(Format):
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
-        with open_file(file) as stream:
-            return guess_schema(pq.read_schema(stream))
+        with parquet_file(file) as opened:
+            found, rows = guess_schema(opened.schema_arrow)
+            leaves = [opened.schema.column(n) for n in range(len(opened.schema))]
+        spans = {leaf.path for leaf in leaves if leaf.converted_type == "INTERVAL"}
+        return {n: ("interval", True) if n in spans else one for n, one in found.items()}, rows
 
 
 FORMAT = Parquet()

@@ -177,3 +177,22 @@ def test_fields_agree_with_the_standard_library(tmp_path_factory, rows: list[lis
         "b": [row[1].encode() for row in rows],
     }
     assert not raw.malformed
+
+
+@pytest.mark.parametrize("row", [rb'1,"a\"b"', rb'1,"say \"hi\", he said"', b'"x\ny\\"z",2'])
+def test_a_quote_that_is_escaped_by_a_backslash_is_refused(tmp_path: Path, row: bytes) -> None:
+    """Spark writes so by default; the field lost its quote, and kept the backslash."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,b\n0,1\n" + row + b"\n")
+    with pytest.raises(InvalidRequest, match="escaped by a backslash") as refused:
+        read_csv(SourceFile(str(path), "x.csv", path.stat().st_size), ["a", "b"])
+    assert refused.value.details["line"] == 3
+    assert "ESCAPED BY" in str(refused.value.cure)
+
+
+@pytest.mark.parametrize("text", [rb'"C:\dir\"', rb'"\"""', rb"x\"y", rb'"a\""b"', rb'"a"b'])
+def test_a_backslash_is_a_character_like_any_other(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,b\n1," + text + b"\n" + text + b",2\n")
+    raw = read_csv(SourceFile(str(path), "x.csv", path.stat().st_size), ["a", "b"])
+    assert (raw.count, len(raw.malformed)) == (2, 0)

@@ -1,9 +1,12 @@
 """The types that are proposed for columns of Arrow: one for each way to hold the same values."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from strata.ingest.readers.guess import guess_arrow
+from strata.ingest.values.cast import from_arrow
+from strata.model.types import parse_type
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,37 @@ from strata.ingest.readers.guess import guess_arrow
 )
 def test_ways_to_hold_the_same_values(kinds: tuple[pa.DataType | None, ...], proposed: str) -> None:
     assert {guess_arrow(kind) for kind in kinds} == {proposed}
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"),
+    [
+        (pa.uuid(), "uuid"),
+        (pa.json_(), "jsonb"),
+        (pa.bool8(), "bool"),
+        (pa.binary(7), "bytes"),
+        (pa.date64(), "date"),
+        (pa.duration("ms"), "interval day to second"),
+        (pa.month_day_nano_interval(), "interval"),
+        (pa.decimal256(76, 3), "numeric"),
+        (pa.decimal128(3, 5), "numeric"),
+        (pa.decimal128(5, -2), "numeric"),
+        (pa.dictionary(pa.int8(), pa.string()), "string"),
+        (pa.run_end_encoded(pa.int32(), pa.int16()), "int16"),
+        (pa.map_(pa.large_string(), pa.int8()), "map<int16>"),
+        (pa.list_(pa.dictionary(pa.int8(), pa.string())), "list<string>"),
+    ],
+)
+def test_an_arrow_type_is_proposed_as_a_type_that_takes_its_values(
+    kind: pa.DataType, declared: str
+) -> None:
+    assert guess_arrow(kind) == declared
+    assert not len(from_arrow(pa.nulls(2, kind), parse_type(declared)).bad)
+
+
+def test_runs_and_one_byte_truths_are_their_values() -> None:
+    runs = pc.run_end_encode(pa.array([5, 5, None, 7], pa.int32()))
+    assert from_arrow(runs[1:], parse_type("int64")).values.to_pylist() == [5, None, 7]
+    truths = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -3], pa.int8()))
+    cast = from_arrow(truths, parse_type("bool"))
+    assert (cast.values.to_pylist(), len(cast.bad)) == ([False, True, None, True], 0)

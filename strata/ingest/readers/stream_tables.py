@@ -1,0 +1,78 @@
+"""The tables whose changes a stream brings: one, unless the declaration names others.
+
+Events of two tables mix silently where their columns fit: a key of one would replace that of the
+other, and a truncation of one would empty the shard.
+"""
+
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from itertools import takewhile
+from typing import Any, Final
+
+from strata.errors import InvalidRequest
+
+# Where connectors of Debezium say which table a change is of; each has some of these.
+PLACE: Final = ("db", "database_id", "keyspace", "schema", "table")
+SHOWN: Final = 5  # tables in an error
+
+
+def table_of(origin: Any) -> str | None:
+    """Return the table of an event by its `source`, as db.schema.table; None: it says none."""
+    if not isinstance(origin, dict) or not isinstance(origin.get("table"), str):
+        return None
+    parts = [origin.get(name) for name in PLACE]
+    return ".".join(part for part in parts if isinstance(part, str) and part)
+
+
+def check_tables(tables: Collection[str], declared: Sequence[str], **where: Any) -> None:
+    """Refuse changes of a table that is not declared, or of several if none is.
+
+    Raises: InvalidRequest, naming the tables, and `where` they are.
+    """
+    found = sorted(tables)
+    if declared:
+        found = [name for name in found if not any(_is_meant(name, one) for one in declared)]
+    if len(found) > (0 if declared else 1):
+        raise InvalidRequest(
+            "changes of a table that source.tables does not name"
+            if declared
+            else "changes of several tables come as one",
+            **where,
+            tables=found[:SHOWN],
+            cure="give each table a folder and a shard of its own (Debezium has a topic for each); "
+            "or, if their rows belong together, as those of shards and partitions do, name them: "
+            f'source.tables: ["{_pattern(found)}"]',
+        )
+
+
+def check_truncated_table(declared: Sequence[str], **where: Any) -> None:
+    """Refuse a truncation where several tables may fill the shard: it would empty all of them.
+
+    Raises: InvalidRequest.
+    """
+    if len(declared) > 1 or any(mark in name for name in declared for mark in "*?["):
+        raise InvalidRequest(
+            "one of several tables was truncated, and the shard does not know which rows are its",
+            **where,
+            tables=list(declared[:SHOWN]),
+            cure="delete the rows of that table instead of the truncation; or give it a shard",
+        )
+
+
+def _is_meant(name: str, pattern: str) -> bool:
+    """Return whether a pattern means a table: part by part, by the end of its name."""
+    wanted = pattern.split(".")
+    parts = name.split(".")[-len(wanted) :]
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """Return a pattern of the names, for an example."""
+    columns = zip(*(name.split(".") for name in names), strict=False)
+    return ".".join(part[0] if len({*part}) == 1 else f"{_shared(*part)}*" for part in columns)
+
+
+def _shared(first: str, *others: str) -> str:
+    """Return the beginning that texts have in common."""
+    pairs = takewhile(lambda at: len({*at}) == 1, zip(first, *others, strict=False))
+    return "".join(letters[0] for letters in pairs)

@@ -8,8 +8,9 @@ stored; a plan that opened it would fail. Each round plans in a fresh process: t
 state is at hand, blobs are read from files in the operating system's cache. Prints the medians of
 wall and CPU time, the blobs and bytes that were read, and the most memory of the process.
 
-`--count` counts the rows of the last day of the ten years (one part in 3,650) and prints how many
-parts count by their manifests; those at its edges, which would be read, are only named.
+`--count` counts the rows of the last day of the ten years (one part in 3,650): most parts by their
+manifests, and those at its edges by reading them. These exist: 10,000 rows each, in files of 128
+MiB with a hole before the footer.
 
 `--everything` stores every page, a few of them different, and measures what a read of everything
 takes of a driver: its plan, the inputs of Spark's tasks, and the first parts one after the other.
@@ -38,17 +39,22 @@ from benchmarks.prune import DAY_US, NOW_US, RELATION
 from strata.decide.plan import plan_count, plan_read
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
+from strata.format.columns import D, T, updates_schema
+from strata.format.layout import Description
 from strata.format.pages import PAGE_PARTS
+from strata.format.part import encode_part
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
 from strata.parts.manifests import StoredManifest
 from strata.parts.pages import PageTarget
+from strata.read.count import count_rows
 from strata.state.state import Batch, Rollout, RunSummary, Spine, SpineBatch, State
 from strata.store.open import Stores, open_stores
 
 YEARS_US = 3650 * DAY_US
 SHARE = 1 / 10_000  # of the parts that match
 DAY = 1 / 3650  # of the parts that hold the rows of a day
+SECOND_US = 1_000_000
 WALKED = 300_000  # parts
 DIFFERENT = 8  # pages of a batch that are stored whole
 
@@ -186,24 +192,62 @@ def plan_once(folder: Path) -> dict[str, float]:
     }
 
 
+def store_edges(folder: Path) -> None:
+    """Write the parts that the count of a day has to read."""
+    state = _counted_state(folder)
+    stores = open_stores(_settings(folder))
+    plan, _ = plan_count(stores, state, filter=filter_of(DAY), by="day", mode="on")
+    for ref in plan.fetched:
+        path = folder / "blob" / ref.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_sparse(path, _edge_part())
+
+
+def _edge_part() -> bytes:
+    """Return a part of ROWS rows, half of them before the day that is counted."""
+    kinds = {field.name: field.type for field in updates_schema(RELATION)}
+    begin = NOW_US - int(DAY * YEARS_US)
+    times = np.linspace(begin - SECOND_US, begin + SECOND_US, ROWS).astype(np.int64)
+    spread = pa.array(times).cast(kinds["1"])
+    known = {"1": spread, T: pa.array(np.zeros(ROWS, np.int64)), D: pa.array(np.ones(ROWS, int))}
+    arrays = [known.get(name, pa.nulls(ROWS, kind)) for name, kind in kinds.items()]
+    updates = pa.Table.from_arrays(arrays, schema=updates_schema(RELATION))
+    description = Description(0, 10, MIN_TIME)
+    size = SPEC.row_group_bytes
+    return encode_part(
+        updates, RELATION, "structured", description=description, row_group_bytes=size
+    ).data
+
+
+def _write_sparse(path: Path, part: bytes) -> None:
+    """Write a part as a file of BYTES bytes: its footer at the end, its pages at the beginning."""
+    footer = int.from_bytes(part[-8:-4], "little") + 8
+    with path.open("wb") as file:
+        file.write(part[:-footer])
+        file.seek(BYTES - footer)
+        file.write(part[-footer:])
+
+
+def _counted_state(folder: Path) -> State:
+    """Return the state of the shard; the parts that `manifest_of` invents have times up to 9."""
+    return replace(state_of(json.loads((folder / "manifests.json").read_text())), upper=10)
+
+
 def count_once(folder: Path) -> dict[str, float]:
-    """Return what it costs to count the rows of a day in this process, but for parts to be read."""
-    known = json.loads((folder / "manifests.json").read_text())
-    # The parts that `manifest_of` invents have times up to 9
-    plain, state = open_stores(_settings(folder)), replace(state_of(known), upper=10)
+    """Return what it costs to count the rows of a day in this process."""
+    plain, state = open_stores(_settings(folder)), _counted_state(folder)
     blob: Any = Counting(plain.blob)
     before = _most_kib()
     wall, cpu = time.perf_counter(), time.process_time()
-    plan, tally = plan_count(
-        replace(plain, blob=blob), state, filter=filter_of(DAY), by="day", mode="on"
-    )
+    found = count_rows(replace(plain, blob=blob), state, filter=filter_of(DAY), by="day", mode="on")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "wall": wall,
         "cpu": cpu,
-        "counted": tally.parts,
-        "to be read": plan.parts_fetched,
-        "skipped": plan.parts_skipped,
+        "rows": found.count,
+        "counted": found.parts_counted,
+        "read": found.plan.parts_fetched,
+        "skipped": found.plan.parts_skipped,
         "blobs read": blob.blobs,
         "MB read": blob.size / 1e6,
         "before, MiB": before / 1024,
@@ -254,6 +298,8 @@ def main() -> None:
             (folder / "manifests.json").write_text(
                 json.dumps(store(folder, parts, everything=asked.everything))
             )
+            if asked.count:
+                store_edges(folder)
             command = [sys.executable, "-m", "benchmarks.pages", "--once", name]
             command += ["--everything"] if asked.everything else []
             command += ["--count"] if asked.count else []

@@ -48,6 +48,7 @@ from strata.publish.views import views_of
 from strata.rollout.obey import SKIPPING, mode_of, obeyed
 from strata.state.holds import PUBLISHED, find_hold, hold, release, renew
 from strata.state.state import Hold, State
+from strata.store.draft import drop_abandoned
 from strata.store.keys import content_hash
 from strata.store.open import Stores, address_of
 
@@ -115,6 +116,7 @@ class Publication:
         first = partial(empty_table, self.shard, self._address, self.place.address)
         first(fields_of(state), 0)  # what cannot be shown leaves nothing behind
         self.place.claim(self.table.identity)
+        drop_abandoned(self.place.blob)
         for _ in range(ATTEMPTS):
             held = self._held()
             state = Machine(self.stores).load(self.shard)

@@ -1,6 +1,8 @@
 """A publisher that dies at any write: readers see one of two states, and the next run the rest."""
 
 import functools
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,8 +13,10 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
+from strata.backup.save import back_up
 from strata.compact import compact_shard
 from strata.machine.machine import Machine
+from strata.model.settings import Settings
 from strata.publish.catalogs import CatalogEntry, FilesTable, catalog_table
 from strata.store.disk import DiskBlob
 from strata.store.sql import SqlConsensus
@@ -140,3 +144,24 @@ def test_a_drop_that_dies_before_any_write_is_ended_by_the_next(tmp_path: Path) 
         assert world.place.keys_with_removed("") == [], made[-1]
         close(world.stores.consensus)
     assert at > 10
+
+
+def test_temporary_files_of_killed_writers_go_where_nothing_is_collected(tmp_path: Path) -> None:
+    prepared(tmp_path, "files", later=False)
+    world = restored(tmp_path, 1_700_000_000_000)
+    backup = DiskBlob(tmp_path / "backup")
+    for root in (tmp_path / "backup", tmp_path / "now/iceberg"):
+        DiskBlob(root).set("metadata/old", b"")
+        DiskBlob(root).delete("metadata/old")
+        for name, age_s in (("killed", 2 * 86_400), ("written now", 0)):
+            left = root / ".tmp" / name
+            left.parent.mkdir(exist_ok=True)
+            left.write_bytes(b"rows")
+            os.utime(left, (time.time() - age_s,) * 2)
+
+    back_up(world.stores, backup, Settings())
+    world.publication().publish()
+
+    for root in (tmp_path / "backup", tmp_path / "now/iceberg"):
+        assert [path.name for path in (root / ".tmp").iterdir()] == ["written now"]
+    assert [info.key for info in backup.set_aside("metadata/")] == ["metadata/old"]

@@ -19,6 +19,7 @@ from strata.model.settings import Settings
 from strata.model.shown import json_of
 from strata.state.codec import encode_state
 from strata.state.state import State
+from strata.store.draft import drop_abandoned
 from strata.store.interface import Blob
 from strata.store.keys import BlobKind, parse_key, shard_prefix
 from strata.store.open import Stores
@@ -72,6 +73,7 @@ def back_up(
     began = datetime.fromtimestamp(at_ms / 1000, UTC)
     name = f"{began:%Y%m%dT%H%M%S}.{at_ms % 1000:03}-{secrets.token_hex(2)}"
     _check_apart(stores.blob, target, name)
+    drop_abandoned(target)
     try:
         # Its own mark is there: a drop that begins now refuses, and one that began before is seen.
         check_no_drop(target, stores.clock())

@@ -10,7 +10,7 @@ The store sets deleted blobs aside, and they can be restored until they are purg
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from strata.errors import Corrupt
 from strata.gc.reach import Reach, reach
@@ -22,22 +22,13 @@ from strata.model.settings import Settings
 from strata.model.shown import json_of
 from strata.state.generations import begin_sweep
 from strata.state.state import State
-from strata.store.interface import Blob, BlobInfo
+from strata.store.interface import Blob, BlobInfo, Purges
 from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
 SHOWN_MAX: Final = 20  # blobs in the report for people; the JSON has all dead ones
 _DAY_MS: Final = 86_400_000
-
-
-@runtime_checkable
-class Purges(Protocol):
-    """A blob store that sets deleted blobs aside until they are purged."""
-
-    def purge(self, before_ms: int) -> int:
-        """Remove for good the blobs deleted before `before_ms`; return the bytes freed."""
-        ...
 
 
 @dataclass(frozen=True)

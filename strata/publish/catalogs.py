@@ -56,12 +56,11 @@ class CatalogEntry(Protocol):
         """Return the newest version; None if there is no table."""
         ...
 
-    def begin(self, metadata: TableMetadata) -> None:
-        """Make the table. Raises: LostRaceError when there is one."""
-        ...
-
     def commit(self, base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
-        """Make the next version. Raises: LostRaceError when `base` is not the newest."""
+        """Make the next version, or the table if none was loaded: nobody sees it empty.
+
+        Raises: LostRaceError when `base` is not the newest.
+        """
         ...
 
     def forget(self) -> None:
@@ -79,20 +78,21 @@ class FilesTable:
         self.name = self.identity = place.address
 
     def load(self) -> TableMetadata | None:
-        """See `CatalogEntry.load`."""
+        """See `CatalogEntry.load`. Leads readers to it, too: who wrote it may have been killed."""
         self._version = max(self._versions(), default=0)
-        return self._read(self._version) if self._version else None
-
-    def begin(self, metadata: TableMetadata) -> None:
-        """See `CatalogEntry.begin`."""
-        self._write(1, metadata)
+        if not self._version:
+            return None
+        found = self._read(self._version)
+        if retry(partial(self._place.blob.get, HINT)) != str(self._version).encode():
+            self._place.overwrite(HINT, str(self._version).encode())
+        return found
 
     def commit(self, base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
         """See `CatalogEntry.commit`."""
         versions = self._versions()
-        if not versions or versions[-1] != self._version:
+        if max(versions, default=0) != self._version:
             raise LostRaceError
-        location = self._place.location(_version_key(self._version))
+        location = self._place.location(_version_key(self._version)) if versions else None
         made = update_table_metadata(base, tuple(updates), metadata_location=location)
         self._write(self._version + 1, made)
         for old in versions[: -VERSIONS_KEPT + 1]:
@@ -156,6 +156,7 @@ class CatalogTable:
 
     def load(self) -> TableMetadata | None:
         """See `CatalogEntry.load`."""
+        self._loaded = None
         with _asking(self.name):
             try:
                 self._loaded = self._catalog.load_table((self._namespace, self._table))
@@ -163,23 +164,11 @@ class CatalogTable:
                 return None
         return self._loaded.metadata
 
-    def begin(self, metadata: TableMetadata) -> None:
-        """See `CatalogEntry.begin`."""
-        key = f"{METADATA}00000-{uuid.uuid4()}.metadata.json"
-        retry(partial(self._place.blob.set, key, metadata.model_dump_json().encode()))
-        with _asking(self.name):
-            with suppress(NamespaceAlreadyExistsError):
-                self._catalog.create_namespace(self._namespace)
-            try:
-                self._catalog.register_table(
-                    (self._namespace, self._table), self._place.location(key)
-                )
-            except TableAlreadyExistsError as error:
-                raise LostRaceError from error
-
     def commit(self, base: TableMetadata, updates: Sequence[TableUpdate]) -> None:
         """See `CatalogEntry.commit`."""
-        assert self._loaded is not None, "a table is loaded before a commit"
+        if self._loaded is None:
+            self._begin(update_table_metadata(base, tuple(updates)))
+            return
         needs: tuple[TableRequirement, ...] = (
             AssertTableUUID(uuid=base.table_uuid),
             AssertRefSnapshotId.model_validate(
@@ -196,6 +185,19 @@ class CatalogTable:
         """See `CatalogEntry.forget`."""
         with _asking(self.name), suppress(NoSuchTableError):
             self._catalog.drop_table((self._namespace, self._table))
+
+    def _begin(self, metadata: TableMetadata) -> None:
+        key = f"{METADATA}00000-{uuid.uuid4()}.metadata.json"
+        retry(partial(self._place.blob.set, key, metadata.model_dump_json().encode()))
+        with _asking(self.name):
+            with suppress(NamespaceAlreadyExistsError):
+                self._catalog.create_namespace(self._namespace)
+            try:
+                self._catalog.register_table(
+                    (self._namespace, self._table), self._place.location(key)
+                )
+            except TableAlreadyExistsError as error:
+                raise LostRaceError from error
 
 
 def catalog_table(place: TableFolder, catalog: str, name: str) -> CatalogTable:

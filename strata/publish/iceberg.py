@@ -4,16 +4,19 @@
 
 The hold keeps every part that a snapshot names, and each publication renews it. A snapshot leaves
 the table `keep_ms` after another has replaced it, and only then the hold moves on. A crash at any
-point leaves the table as it was, or published; the next run does the rest. Of two publishers at
+point leaves the table as it was, or published; the next run does the rest, and removes the metadata
+that the crash left behind. Of two publishers at
 once one loses its commit, looks again, and finds nothing left to do or a newer state to show.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
@@ -24,7 +27,7 @@ from strata.model.time import format_time
 from strata.publish.catalogs import CatalogEntry, LostRaceError, mapping_of
 from strata.publish.fields import fields_of, have_ids_of_parts
 from strata.publish.manifests import Source, check_layouts, make_manifests
-from strata.publish.place import METADATA, VIEWS, TableFolder
+from strata.publish.place import METADATA, SNAPSHOTS, VIEWS, TableFolder
 from strata.publish.snapshots import (
     CONTENT,
     PLAIN,
@@ -45,6 +48,7 @@ from strata.publish.views import views_of
 from strata.rollout.obey import SKIPPING, mode_of, obeyed
 from strata.state.holds import PUBLISHED, find_hold, hold, release, renew
 from strata.state.state import Hold, State
+from strata.store.draft import drop_abandoned
 from strata.store.keys import content_hash
 from strata.store.open import Stores, address_of
 
@@ -112,18 +116,11 @@ class Publication:
         first = partial(empty_table, self.shard, self._address, self.place.address)
         first(fields_of(state), 0)  # what cannot be shown leaves nothing behind
         self.place.claim(self.table.identity)
+        drop_abandoned(self.place.blob)
         for _ in range(ATTEMPTS):
             held = self._held()
             state = Machine(self.stores).load(self.shard)
-            base = self.table.load()
-            if base is None:
-                try:
-                    self.table.begin(first(fields_of(state), self.stores.clock()))
-                except LostRaceError:
-                    continue
-                base = self.table.load()
-                if base is None:
-                    continue
+            base = self.table.load() or first(fields_of(state), self.stores.clock())
             check_ours(base, self.shard, self._address, self.place.address)
             check_unwritten(base)
             try:
@@ -155,7 +152,7 @@ class Publication:
         if base is not None:
             check_ours(base, self.shard, self._address, self.place.address)
         self.table.forget()
-        keys = [key for prefix in (METADATA, VIEWS) for key in self.place.keys(prefix)]
+        keys = [key for one in (METADATA, VIEWS) for key in self.place.keys_with_removed(one)]
         for key in keys:
             self.place.remove(key)
         if there is not None and state.dropped is None:
@@ -197,15 +194,19 @@ class Publication:
         current = base.current_snapshot()
         if current is not None and number_in(current, STATE) > state.seqno:
             raise LostRaceError  # what was loaded is old; look again
+        # Another publisher that wrote one of these, and has not committed, loses to this one.
+        there = self.place.keys_with_removed(METADATA)
+        _tidy(self.place, _left_behind(self.place, base, there), base.snapshots)
         now_ms = max(self.stores.clock(), base.last_updated_ms + 1)
         # Snapshots of a table with other ids than its parts would show no column.
         expire = expire or not have_ids_of_parts(mapping_of(base))
         gone = expired(base, held.seqno, now_ms - (0 if expire else self.keep_ms))
         lapsed = current is not None and number_in(current, STATE) < held.seqno
         if current is not None and said_in(current, CONTENT) == content and not lapsed:
+            of_gone = _named(self.place, gone)
             if gone:
                 self.table.commit(base, [removal(gone)])
-            return self._done(source, held, base, current, gone, new=False)
+            return self._done(source, held, base, current, gone, of_gone, new=False)
         if current is not None and (lapsed or expire):
             gone = [*gone, current]
         snapshot_id = secrets.randbits(62) + 1
@@ -224,23 +225,27 @@ class Publication:
             for key in files.written:  # nobody else knows these names
                 self.place.remove(key)
             raise
-        return self._done(source, held, base, snapshot, gone, new=True)
+        return self._done(source, held, base, snapshot, gone, there, new=True)
 
-    def _done(
+    def _done(  # noqa: PLR0913 - what there was, and what became of it
         self,
         source: Source,
         held: Hold,
         base: TableMetadata,
         newest: Snapshot,
         gone: Sequence[Snapshot],
+        files: Collection[str],
         *,
         new: bool,
     ) -> Published:
-        """Tidy up behind a commit, and let the hold follow the oldest snapshot that is left."""
+        """Tidy up behind a commit, and let the hold follow the oldest snapshot that is left.
+
+        `files`: those that go unless a snapshot that is left names them.
+        """
         removed = {one.snapshot_id for one in gone}
         left = [one for one in base.snapshots if one.snapshot_id not in removed]
         left += [newest] if new else []
-        _tidy(self.place, gone, left)
+        _tidy(self.place, files, left)
         oldest = min(number_in(one, STATE) for one in left)
 
         def move(state: State, now_ms: int) -> tuple[State, Hold]:
@@ -275,13 +280,36 @@ class Publication:
         )  # fmt: skip
 
 
-def _tidy(place: TableFolder, gone: Sequence[Snapshot], left: Sequence[Snapshot]) -> None:
-    """Remove the metadata that only removed snapshots name."""
-    if not gone:
-        return
-    keep = {one.manifest_path for snapshot in left for one in snapshot.manifests(place.io)}
-    for snapshot in gone:
-        for manifest in snapshot.manifests(place.io):
-            if manifest.manifest_path not in keep:
-                place.remove(place.key(manifest.manifest_path))
-        place.remove(place.key(snapshot.manifest_list))
+def _tidy(place: TableFolder, files: Collection[str], left: Sequence[Snapshot]) -> None:
+    """Remove the lists of files that no snapshot names any more; those that name others go last."""
+    lists = [key for key in files if key.endswith(".avro")]
+    keep = _named(place, left) if lists else set()
+    for key in sorted(set(lists) - keep, key=lambda key: (key.startswith(SNAPSHOTS), key)):
+        place.remove(key)
+
+
+def _left_behind(place: TableFolder, base: TableMetadata, there: Iterable[str]) -> set[str]:
+    """Return the files of snapshots that the last commit removed, if they are still there."""
+    known = {one.snapshot_id for one in base.snapshots}
+    removed = [one for one in _before(place, base) if one.snapshot_id not in known]
+    return _named(place, removed).intersection(there)
+
+
+def _before(place: TableFolder, base: TableMetadata) -> list[Snapshot]:
+    """Return the snapshots of the version before; none if it is gone, damaged or elsewhere."""
+    location = base.metadata_log[-1].metadata_file if base.metadata_log else ""
+    if not location.startswith(f"{place.address}/"):
+        return []
+    with suppress(FileNotFoundError, ValueError):
+        return FromInputFile.table_metadata(place.io.new_input(location)).snapshots
+    return []
+
+
+def _named(place: TableFolder, snapshots: Iterable[Snapshot]) -> set[str]:
+    """Return the keys of the lists of snapshots, and of those that these name."""
+    found = set()
+    for snapshot in snapshots:
+        found.add(place.key(snapshot.manifest_list))
+        if place.io.new_input(snapshot.manifest_list).exists():
+            found |= {place.key(one.manifest_path) for one in snapshot.manifests(place.io)}
+    return found

@@ -35,7 +35,7 @@ from strata.parts.fetch import BlobFile
 from strata.parts.manifests import StoredManifest
 from strata.publish.fields import Fields
 from strata.publish.metrics import FileMetrics, metrics_of
-from strata.publish.place import METADATA, TableFolder
+from strata.publish.place import METADATA, SNAPSHOTS, TableFolder
 from strata.state.state import Batch, State
 from strata.store.interface import Blob
 from strata.store.keys import content_hash
@@ -142,7 +142,7 @@ def make_manifests(
             _write(source, place, batch, digest, snapshot_id, gone, files)
     if gone:
         _bury(source.fields, place, gone, snapshot_id, files)
-    location = place.location(f"{METADATA}snap-{snapshot_id}.avro")
+    location = place.location(f"{SNAPSHOTS}{snapshot_id}.avro")
     parent = None if current is None else current.snapshot_id
     with write_manifest_list(
         VERSION, place.io.new_output(location), snapshot_id, parent, sequence, CODEC

@@ -25,6 +25,7 @@ from strata.store.retry import retry
 
 METADATA: Final = "metadata/"
 VIEWS: Final = "views/"
+SNAPSHOTS: Final = f"{METADATA}snap-"  # the list of lists of a snapshot
 _OWNER: Final = f"{METADATA}table.txt"
 
 
@@ -75,6 +76,13 @@ class TableFolder:
     def keys(self, prefix: str) -> list[str]:
         """Return the keys of the files that begin with `prefix`."""
         return retry(lambda: [info.key for info in self.blob.list(prefix)])
+
+    def keys_with_removed(self, prefix: str) -> list[str]:
+        """Return the keys of the files that begin with `prefix`, and of those half removed."""
+        found = self.keys(prefix)
+        if isinstance(blob := self.blob, Expunging):
+            found += retry(lambda: [info.key for info in blob.set_aside(prefix)])
+        return sorted(set(found))
 
     def overwrite(self, key: str, data: bytes) -> None:
         """Store a document that changes."""

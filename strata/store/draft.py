@@ -6,15 +6,26 @@ memory. Otherwise they are collected in memory, or in a temporary file for huge 
 
 import io
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.store.interface import Blob, Draft, Drafting
+from strata.errors import StrataError
+from strata.store.interface import Blob, Draft, Drafting, Purges
 from strata.store.keys import content_hash
 
 ABANDONED_MS: Final = 24 * 60 * 60 * 1000  # of a draft of this age nobody is the writer any more
+
+
+def drop_abandoned(blob: Blob) -> None:
+    """Remove the temporary files of killed writers, where no garbage collection comes by.
+
+    What is deleted and can be restored stays. A store that refuses keeps them.
+    """
+    if isinstance(blob, Purges):
+        with suppress(StrataError):
+            blob.purge(0)
 
 
 def draft_of(blob: Blob, *, huge: bool = False) -> Draft:

@@ -123,6 +123,15 @@ class Overwriting(Protocol):
 
 
 @runtime_checkable
+class Purges(Protocol):
+    """A blob store that sets deleted blobs aside until they are purged."""
+
+    def purge(self, before_ms: int) -> int:
+        """Remove for good the blobs deleted before `before_ms`; return the bytes freed."""
+        ...
+
+
+@runtime_checkable
 class Scrubbing(Protocol):
     """A `Consensus` that can overwrite what dropped values have left in its files."""
 

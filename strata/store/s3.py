@@ -172,7 +172,9 @@ class S3Blob:
         start = self.address.prefix + ASIDE
         with outside(self.address, prefix):
             for info in self._list(start + prefix):
-                yield BlobInfo(info.key.removeprefix(start), info.size_bytes, info.modified_ms)
+                key = info.key.removeprefix(start)
+                if not key.endswith("/"):  # as in `list`
+                    yield BlobInfo(key, info.size_bytes, info.modified_ms)
 
     def keeps_versions(self) -> bool:
         """Return whether the bucket keeps old versions of objects, or does not say."""

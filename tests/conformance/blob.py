@@ -266,6 +266,7 @@ class BlobSuite:
         assert blob.get("a/b") == b"again", "a blob that exists stays"
         assert [info.key for info in blob.set_aside("a/")] == ["a/c"]
         assert blob.expunge("a/c") == 3
+        assert list(blob.set_aside("a/")) == [], "an empty folder is no blob"
         with pytest.raises(InvalidRequest):
             blob.restore("a/c")
         blob.restore("b")

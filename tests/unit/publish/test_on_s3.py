@@ -52,6 +52,6 @@ def test_a_table_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for task in read.scan().plan_files()
     } == {True}
     assert sums(read.scan().to_arrow()) == world.expected()
-    assert world.place.blob.get("metadata/version-hint.text") == b"3"
+    assert world.place.blob.get("metadata/version-hint.text") == b"2"
     world.publication(FilesTable(world.place)).drop()
     assert world.place.keys("") == []

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from strata.cli.tables import Table
 from strata.cli.visible import shown_time
 from strata.errors import InvalidRequest
+from strata.format.values.beyond import python_values
 from strata.model.near import one_of
 from strata.model.shown import as_json_value, visible
 
@@ -285,7 +286,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[list[Any]]:
         columns = [
             [
                 shown_time(value) if name == TIME and at == len(names) - 2 else as_json_value(value)
-                for value in some.column(at).to_pylist(maps_as_pydicts="strict")
+                for value in python_values(some.column(at))
             ]
             for at, name in enumerate(names)
         ]

@@ -18,6 +18,7 @@ from strata.cli.tables import shown_bytes
 from strata.cli.visible import shown_time
 from strata.decide.plan import check_pushdown
 from strata.expr.filter import Filter
+from strata.format.values.beyond import python_values
 from strata.history.usage import record, record_count
 from strata.machine.reader_hold import reading
 from strata.model.shown import as_json_value, visible
@@ -103,7 +104,7 @@ def distinct(
         remark(f"there are more than {limit:,} values; --limit shows more of them")
     batch = pa.record_batch([found.values], names=[column])
     table, _ = Output(limit=0).table(iter([batch]), batch.schema)
-    document = {"values": list(map(as_json_value, found.values.to_pylist()))}
+    document = {"values": list(map(as_json_value, python_values(found.values)))}
     return answer(document | found.to_json(), table)
 
 

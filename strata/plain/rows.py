@@ -119,7 +119,10 @@ def _same(batch: pa.RecordBatch, call: Call) -> Any:
 
 def _member(batch: pa.RecordBatch, call: Call) -> Any:
     value, *listed = _args(batch, call)
-    found = pc.is_in(value, value_set=pa.array([one.as_py() for one in listed], value.type))
+    wanted = pa.array([one.as_py() for one in listed], value.type)
+    if pa.types.is_floating(value.type):  # Arrow looks up bits, and -0.0 has others than 0.0
+        value, wanted = (pc.add(some, pa.scalar(0.0, value.type)) for some in (value, wanted))
+    found = pc.is_in(value, value_set=wanted)
     return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
 
 

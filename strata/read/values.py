@@ -30,6 +30,7 @@ from strata.decide.read_plan import GROWTH, PlannedRun, ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.columns import D
+from strata.format.values.beyond import python_value
 from strata.kernels.arrays import Bools
 from strata.model.schema import Column
 from strata.model.settings import ReadSettings
@@ -89,8 +90,8 @@ class ValuesFound:
 
     @property
     def value(self) -> Any:
-        """Return the least or greatest value in Python's types; None if there is none."""
-        return self.values[0].as_py() if len(self.values) else None
+        """Return the least or greatest value, as `python_values` has it; None if there is none."""
+        return python_value(self.values[0]) if len(self.values) else None
 
     def to_json(self) -> dict[str, Any]:
         """Return what the answer was made from, as commands print it with `--json`."""

@@ -32,7 +32,7 @@ _ARROW = {
 }
 _WHOLE = (0, 1, -1, 5, 7, 99, 127, -128, 65, 16040, 15706, 11016)
 _MOMENTS = (0, 16040 * 86_400_000_000, 1_385_901_000_500_000, 1_385_901_000_123_456, -1)
-_FLOATS = (0.0, 1.5, -1.5, 1000.0, 0.1, float("nan"), float("inf"), -float("inf"), 1e-9)
+_FLOATS = (0.0, -0.0, 1.5, -1.5, 1000.0, 0.1, float("nan"), float("inf"), -float("inf"), 1e-9)
 _TEXTS = (
     "",
     "a",
@@ -122,3 +122,14 @@ def test_rows_are_accepted_as_the_twin_accepts_them() -> None:
         "less_than", "less_than_or_equal", "in", "like", "is_null", "is_not_null", "cast", "column",
     }  # fmt: skip
     assert columns == set(TYPES) - {"bin", "r", "l", "nn"}  # Spark sees bytes and structs
+
+
+def test_a_negative_zero_is_listed_as_zero() -> None:
+    batch = pa.record_batch({"x": pa.array([-0.0, 0.0, 1.0, None])})
+    for listed in ("0.0, 1.5", "-0.0, 2.5"):
+        inside = plain_or_none(RELATION, f"x in ({listed})")
+        outside = plain_or_none(RELATION, f"x not in ({listed})")
+        assert inside is not None
+        assert outside is not None
+        assert accepts(batch, inside.expr).to_pylist() == [True, True, False, False]
+        assert accepts(batch, outside.expr).to_pylist() == [False, False, True, False]

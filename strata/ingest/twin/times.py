@@ -18,7 +18,7 @@ DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 CLOCK: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?")
 MOMENT: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}(?::[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?))?"
-    r"(?: ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?))?"
+    r"(?: ?([Zz]|(?<= )UTC|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?))?"
 )
 
 
@@ -78,7 +78,7 @@ def _clock_micros(clock: str | None) -> int:
 
 
 def _offset_micros(zone: str | None) -> int:
-    if zone is None or zone in "Zz":
+    if zone is None or zone in {"Z", "z", "UTC"}:
         return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
     hours, minutes, seconds = (int(digits[n : n + 2]) for n in (0, 2, 4))

@@ -8,11 +8,14 @@ import pyarrow.compute as pc
 
 # A zone follows a date and a time; the date's own "-31" is not a zone.
 ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
+# BigQuery and Snowflake write a blank before the zone, which Arrow does not read.
+_UTC: Final = r"([ Tt:]\d\d(?:\.\d+)?) (?:UTC|Z)$"
+_OFFSET: Final = r"([ Tt:]\d\d(?:\.\d+)?) ([+-]\d\d(?::?\d\d)?)$"
 _LOOKED_AT: Final = 1024  # texts among which the first that is not null is sought
 
 
 def timestamptz_of(texts: pa.Array) -> pa.Array:
-    """Return texts as moments; an offset or Z is obeyed, and no offset means UTC.
+    """Return texts as moments; an offset, Z or UTC is obeyed; none means UTC.
 
     Raises: pa.ArrowInvalid for a text that is no moment.
     """
@@ -23,10 +26,21 @@ def timestamptz_of(texts: pa.Array) -> pa.Array:
         if first.true_count:
             return texts.cast(goal)
         return _in_utc(texts.cast(bare))
+    texts = _joined(texts)
     zoned = pc.match_substring_regex(texts, ZONED)
     nothing = pa.scalar(None, pa.string())
     with_zone = pc.if_else(zoned, texts, nothing).cast(goal)
     return pc.coalesce(with_zone, _in_utc(pc.if_else(zoned, nothing, texts).cast(bare)))
+
+
+def _joined(texts: pa.Array) -> pa.Array:
+    """Return texts without a blank before their zone; UTC is Z.
+
+    >>> _joined(pa.array(["2013-12-01 10:00:00.5 UTC", "2013-12-01 10:00 -0800"])).to_pylist()
+    ['2013-12-01 10:00:00.5Z', '2013-12-01 10:00-0800']
+    """
+    in_utc = pc.replace_substring_regex(texts, _UTC, r"\1Z")
+    return pc.replace_substring_regex(in_utc, _OFFSET, r"\1\2")
 
 
 def same_zone(values: pa.Array, goal: pa.TimestampType) -> pa.Array:

@@ -208,6 +208,17 @@ def test_a_column_of_another_family_is_bad_throughout() -> None:
     assert from_arrow(pa.array([1, 2]), parse_type("timestamptz")).bad.tolist() == [0, 1]
 
 
+def test_a_blank_may_stand_before_a_zone() -> None:
+    texts = ["2013-12-01 10:00:00.5 UTC", "2013-12-01 02:00:00.500 -0800", "2013-12-01 10:00 Z"]
+    refused = ["2013-12-01 10:00:00 PST", "2013-12-01 UTC", "2013-12-01 -0800"]
+    for some in (texts, [*texts, "2013-12-01 10:00:00", *refused]):
+        found = from_text(pa.array(some), parse_type("timestamptz"))
+        micros = found.values.view(pa.int64()).to_pylist()
+        assert micros[:3] == [1_385_892_000_500_000] * 2 + [1_385_892_000_000_000]
+        assert list(found.bad) == [n for n, text in enumerate(some) if text in refused]
+    assert len(from_text(pa.array(texts), parse_type("timestamp")).bad) == len(texts)
+
+
 def test_zones_of_arrow_timestamps_are_converted() -> None:
     berlin = pa.array([naive(2013, 7, 1, 12)], pa.timestamp("us"))
     zoned = pa.compute.assume_timezone(berlin, "Europe/Berlin")

@@ -1,8 +1,7 @@
 """Reads JSON: one object per line, or one array of objects; values by key.
 
-A missing key is null; keys that are not requested are ignored. If all objects of a file have others
-only, they are rejected: they are rows of something else, as of an envelope that is not declared.
-Arrow reads lines as a table if that gives the same (`json_table`).
+A missing key is null; keys that are not requested are ignored. Arrow reads lines as a table if that
+gives the same (`json_table`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -60,8 +59,6 @@ def read_objects(
     table = read_table(data, pa.schema(fields), others=True)
     if table is None or any(table[name].null_count for name in optional):
         return None  # otherwise null and missing must be distinguished
-    if all(column.null_count == len(table) for column in table.columns):
-        return None  # of other keys only, or of nulls
     return RawFile(
         file=source.name,
         count=len(table),
@@ -85,10 +82,8 @@ def one_by_one(
     source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
 ) -> RawFile:
     """Return the values of the keys `names`, reading each object by itself."""
-    known = frozenset(names)
-    foreign = all(known.isdisjoint(value or ()) for value in found.values)
-    plain = set(map(type, found.values)) <= {dict} and not foreign
-    reasons = [] if plain else [_none(value, names, foreign) for value in found.values]
+    plain = set(map(type, found.values)) <= {dict}
+    reasons = [] if plain else [_none(value, names) for value in found.values]
     if any(reasons):
         kept = [row for row, reason in enumerate(reasons) if reason is None]
         bad = [found.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]
@@ -106,15 +101,10 @@ def one_by_one(
     )
 
 
-def _none(value: object, names: Sequence[str], foreign: bool) -> str | None:
-    """Return why a value is not an object of these columns; None: it is one.
-
-    `foreign`: no object of the file has any of them.
-    """
+def _none(value: object, names: Sequence[str]) -> str | None:
+    """Return why a value is not an object of these columns; None: it is one."""
     if value is None:
         return "not a JSON object"
-    if foreign and value:
-        return "it has none of the declared columns"
     return twice(value, names)
 
 

@@ -1,8 +1,10 @@
 """The only part of the engine that knows Spark: filters in, snapshots out, tasks on executors."""
 
+from strata.config.archives import import_from_files
 from strata.config.environment import require_matching_pyspark
 
 # Before the first import of pyspark, whose installation may be a broken mixture
+import_from_files()
 require_matching_pyspark()
 
 from strata.spark.datasource import where_option  # noqa: E402

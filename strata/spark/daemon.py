@@ -43,8 +43,8 @@ def preload() -> None:
 def _forget_archives() -> None:
     """Drop the importers of packages in archives, which are made again when they are asked.
 
-    PySpark is imported from an archive. Each of its packages has an importer, and each importer
-    would read the archive's whole list of files again in the first task of every worker.
+    A cluster's PySpark is imported from an archive. Each of its packages has an importer, and each
+    importer would read the archive's whole list of files again in the first task of every worker.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimport.zipimporter):

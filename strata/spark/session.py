@@ -9,8 +9,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 from pyspark import SparkConf, SparkContext
@@ -26,6 +27,9 @@ PINNED: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
+    # Spark starts a daemon of workers for each set of variables, and this one sets a variable for
+    # queries alone: jobs with tasks and queries would load the engine twice, 2.5 s each time.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -48,11 +52,16 @@ NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @contextmanager
 def spark_session(
-    app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
+    app_name: str,
+    settings: SparkSettings,
+    extra: Mapping[str, str] | None = None,
+    *,
+    workers: bool = False,
 ) -> Iterator[SparkSession]:
     """Yield the session of a job, and stop it afterwards unless it was there before.
 
-    `extra` is Spark configuration on top, for tests and benchmarks.
+    `extra` is Spark configuration on top, for tests and benchmarks. `workers`: start the Python
+    workers of this machine beside the block, for a job that has tasks for them in any case.
     """
     for name in NOISY:
         logging.getLogger(name).disabled = True
@@ -69,9 +78,20 @@ def spark_session(
     try:
         if not str(spark.sparkContext.master).startswith("local"):
             require_executors(spark)
+        elif workers:
+            Thread(target=_load_workers, args=(spark.sparkContext,), daemon=True).start()
         yield spark
     finally:
         spark.stop()
+
+
+def _load_workers(context: SparkContext) -> None:
+    """Let Spark start its daemon of workers, which takes 2 s, with a task that does nothing.
+
+    A failure is left to the job's own tasks.
+    """
+    with suppress(Exception):
+        context.parallelize([0], 1).map(int).collect()
 
 
 def submitted() -> bool:

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import zipimport
+from collections.abc import Iterator
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strata.spark.session import WORKERS
@@ -50,6 +52,32 @@ def test_a_worker_has_the_environment_that_libraries_read_as_they_are_loaded(
     (found,) = spark.sparkContext.parallelize([0], 1).map(environment).collect()
 
     assert WORKERS.items() <= found.items()
+
+
+def daemon(_: int) -> int:
+    return os.getppid()
+
+
+def test_tasks_and_queries_share_one_daemon(spark: SparkSession) -> None:
+    (of_tasks,) = spark.sparkContext.parallelize([0], 1).map(daemon).collect()
+    seen = spark.range(1).mapInArrow(_daemons, "daemon long").collect()
+
+    assert [row["daemon"] for row in seen] == [of_tasks]
+
+
+def _daemons(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"daemon": [os.getppid()]})
+
+
+def test_pyspark_of_the_same_installation_is_loaded_from_files(spark: SparkSession) -> None:
+    (found,) = spark.sparkContext.parallelize([0], 1).map(where_pyspark_is).collect()
+
+    assert ".zip" not in found
+
+
+def where_pyspark_is(_: int) -> str:
+    return str(sys.modules["pyspark"].__file__) + str(sys.modules["py4j"].__file__)
 
 
 def test_what_is_loaded_before_a_fork_starts_no_thread() -> None:

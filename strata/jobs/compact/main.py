@@ -64,7 +64,7 @@ def _compact(
     from strata.spark import spark_runner, spark_session, tasks_under_way  # refuses a mixed PySpark
 
     with (
-        spark_session("strata compact", settings.spark) as spark,
+        spark_session("strata compact", settings.spark, workers=True) as spark,
         PULSE.watching(tasks_under_way(spark)),
     ):
 

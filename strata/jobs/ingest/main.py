@@ -61,7 +61,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
         stores = replace(stores, consensus=Rehearsal(stores.consensus))
     steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
     with (
-        spark_session("strata ingest", settings.spark) as spark,
+        spark_session("strata ingest", settings.spark, workers=True) as spark,
         PULSE.watching(tasks_under_way(spark)),
     ):
 

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     stores = open_stores(settings.store)
     work = backfill if args.action == "backfill" else trim
     with (
-        spark_session(f"strata stats {args.action}", settings.spark) as spark,
+        spark_session(f"strata stats {args.action}", settings.spark, workers=True) as spark,
         PULSE.watching(tasks_under_way(spark)),
     ):
 

@@ -10,8 +10,11 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from strata.audit import table
@@ -68,8 +71,9 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
     sums: dict[str, SumsCheck] = {}
+    _load_ahead()
     with (
-        spark_session("strata validate", settings.spark) as spark,
+        spark_session("strata validate", settings.spark, workers=True) as spark,
         PULSE.watching(tasks_under_way(spark)),
     ):
 
@@ -105,6 +109,19 @@ def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     return {**result, "shards": [one | counts.get(one["shard"], {}) for one in done]}, (
         exit_code(reports, sums)
     )
+
+
+def _load_ahead() -> None:
+    """Import what builds the report while Spark works, because that takes 5 s.
+
+    A failure is left to the report, which imports it again.
+    """
+
+    def load() -> None:
+        with suppress(Exception):
+            import_module("strata.jobs.validate.expectations")
+
+    Thread(target=load, daemon=True).start()
 
 
 def _scope(

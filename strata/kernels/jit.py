@@ -3,12 +3,13 @@
 import functools
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 
 from strata.kernels import ready
 
@@ -68,8 +69,19 @@ def _cached(jit: Callable[..., Any], function: F) -> F:
     """
     kernel: Any = jit()(function)
     if hasattr(kernel, "_cache"):  # NUMBA_DISABLE_JIT leaves the function as it is
+        kernel.get_call_template = functools.partial(_template, kernel.get_call_template)
         with suppress(RuntimeError):  # numba found no place for its cache
             kernel._cache = ready.KernelCache(
                 function, stamp(function.__module__.rpartition(".")[2])
             )
     return cast("F", kernel)
+
+
+def _template(found: Callable[..., Any], args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+    """Return what `found`, numba's own choice, gives for a call with the types of constants.
+
+    Numba compiles a function anew for each constant that another kernel hands to it, and all that
+    it calls as well: half of the time that the kernels of JSON took.
+    """
+    plain: Callable[[Any], Any] = types.unliteral
+    return found(tuple(map(plain, args)), {name: plain(kind) for name, kind in kws.items()})

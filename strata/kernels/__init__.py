@@ -7,13 +7,13 @@ runs as Python, thousands of times slower.
 
 from typing import Final
 
-# Functions that use every kernel once, `module:function`, for `python -m strata.kernels`. They are
-# named, not imported, because users of kernels are in higher layers.
+# `module:function`: those that use every kernel once, the longest first, for `python -m
+# strata.kernels`. They are named, not imported, because users of kernels are in higher layers.
 WARM: Final = (
     "strata.format.rowcodec.warm:warm",
-    "strata.format.values.json_text:warm",
-    "strata.stats.bloom:warm",
-    "strata.stats.flat:warm",
     "strata.stats.json_scan:warm",
     "strata.updates.warm:warm",
+    "strata.stats.bloom:warm",
+    "strata.format.values.json_text:warm",
+    "strata.stats.flat:warm",
 )

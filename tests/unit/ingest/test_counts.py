@@ -89,7 +89,7 @@ def test_a_new_counter_is_seen_by_all_who_read_counts(
         (tmp_path / folder).parent.mkdir()
         (tmp_path / folder).write_text(text)
     (tmp_path / "more.jsonl").write_text('{"id":2}')
-    monkeypatch.setattr("strata.spark.spark_session", lambda *_: nullcontext())
+    monkeypatch.setattr("strata.spark.spark_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("strata.spark.spark_runner", lambda _: serial)
     monkeypatch.setattr("strata.spark.tasks_under_way", lambda _: str)
     interval = ["--from-time", "1970-01-01", "--to-time", "1970-01-02", "--config", str(config)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import FileRange, SourceFile
+from strata.ingest.readers.json_table import SMALL_BYTES
 from strata.ingest.readers.jsonl import exact_lines, one_by_one, read_jsonl, read_objects
 from strata.ingest.readers.objects import read_lines
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
@@ -254,3 +255,34 @@ def test_a_large_file_is_read_as_a_table_and_a_small_one_is_not(put) -> None:
     assert isinstance(large.columns["a"], pa.Array)
     assert small.columns["a"] == [0, 1]
     assert read_jsonl(put(b"\n".join(lines)), "ab").columns["a"] == [*range(2000)]
+
+
+CASES = pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            b'{"ID": 1, "name": "a"}',
+            "the key ID differs from the column id in capital letters alone",
+        ),
+        (b'{"id": 1, "Name": "a"}', "the key Name differs from the column name in capital letters"),
+        (b'{"\\u0049D": 1, "name": "a"}', "the key ID differs from the column id"),
+        (b'{"id": 1, "ID": 2, "name": "a"}', ""),  # the column is there
+        (b'{"id": 1, "title": "Name"}', ""),
+    ],
+)
+
+
+@CASES
+@pytest.mark.parametrize("size", [1, SMALL_BYTES // 20])
+def test_a_key_in_other_capital_letters_is_no_missing_key(
+    put, line: bytes, reason: str, size: int
+) -> None:
+    # Spark and other tools write such keys; a row of nulls would lose the values.
+    types = {"id": parse_type("int64"), "name": parse_type("string")}
+    data = b'{"id": 1, "name": "b"}\n' * size + line + b"\n"
+    raw = read_jsonl(put(data), list(types), (), types)
+
+    assert [(one.line, one.reason[: len(reason)]) for one in raw.malformed] == (
+        [(size + 1, reason)] if reason else []
+    )
+    assert raw.count == size + (not reason)

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from strata.erase.certificate import known_certificate
 from strata.erase.remove import known_suppressed, parts_of
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.gc.drop import drop_shard
+from strata.gc.sweep import collect
 from strata.history.metrics import Metrics
 from strata.history.operations import note
 from strata.ingest.quarantine import rejected
@@ -30,6 +32,7 @@ from strata.shard import Shard
 from strata.state import tombstone
 from strata.state.holds import hold, release
 from tests.support.erasing import WHO, erased, eraser, places_of
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.unit.ingest.test_engine import SPEC, World
 
 BOB = "bob@example.org"
@@ -379,3 +382,24 @@ def test_an_erasure_that_a_dropped_shard_left_behind_ends_with_the_next(world: W
     assert erased(world.stores, "s", "name", BOB)["complete"]
 
     assert world.machine.load("strata_operations").erasing is None
+
+
+def test_a_sweep_beside_an_erasure_reports_no_damage(world: World) -> None:
+    wanted = at_all_times(world, but=BOB)[world.state.upper - 1]
+    faults = Faults(sleep=lambda _: None)
+    stores = replace(
+        world.stores,
+        blob=FaultyBlob(world.stores.blob, faults),
+        consensus=FaultyConsensus(world.stores.consensus, faults),
+    )
+    for at in range(2, 10):
+        name = f"person{at % 8}@example.org" if at > 2 else BOB
+        faults.interlude = lambda name=name: erased(world.stores, "s", "name", name)  # type: ignore[misc]
+        faults.plan([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED])
+        gone = {n: c for n, c in wanted.items() if n[1] == name}
+        wanted -= Counter(gone)
+
+        collect(stores, "s", world.settings)
+
+        assert at_all_times(world)[world.state.upper - 1] == wanted
+    assert faults.drawn[Outcome.INTERRUPTED] == 8

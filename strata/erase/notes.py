@@ -49,7 +49,7 @@ def store_note(stores: Stores, shard: str, erasure: str, document: Mapping[str, 
     return key
 
 
-def noted(stores: Stores, shard: str, erasure: str) -> Iterator[tuple[str, Note]]:
+def notes_of(stores: Stores, shard: str, erasure: str) -> Iterator[tuple[str, Note]]:
     """Yield the notes of an erasure in a shard, each with its key. Raises: Corrupt."""
     prefix = f"{keys.erasure_prefix(shard)}{erasure}/"
     for info in retry(lambda: [*stores.blob.list(prefix)]):
@@ -62,7 +62,7 @@ def noted(stores: Stores, shard: str, erasure: str) -> Iterator[tuple[str, Note]
 def noted_steps(stores: Stores, shards: Sequence[str], erasure: str) -> list[Note]:
     """Return what the commits of an erasure did, in the order of their keys. Raises: Corrupt."""
     return [
-        note for shard in shards for _, note in noted(stores, shard, erasure) if "parts" in note
+        note for shard in shards for _, note in notes_of(stores, shard, erasure) if "parts" in note
     ]
 
 
@@ -71,7 +71,7 @@ def forget_undone(stores: Stores, shard: str, erasure: str) -> None:
 
     Raises: Corrupt. Cost: reads states from the newest back, where a run was killed.
     """
-    steps = {key: note for key, note in noted(stores, shard, erasure) if "parts" in note}
+    steps = {key: note for key, note in notes_of(stores, shard, erasure) if "parts" in note}
     machine = Machine(stores)
     head = machine.load(shard)
     for state in chain([head], machine.states_before(shard, head.seqno)):
@@ -117,7 +117,7 @@ class Cleared:
             store_note(self.stores, self.shard, self.erasure, document)
 
     def note_collections(self, catalog: str, count: int) -> None:
-        """Note that so many names are about to leave a catalog."""
+        """Note how many names are about to leave a catalog."""
         document = {"catalog": catalog, "collections": count}
         store_note(self.stores, self.shard, self.erasure, document)
 
@@ -126,7 +126,7 @@ class Cleared:
         blobs: dict[str, tuple[str, int]] = {}
         states: set[tuple[str, int]] = set()
         collections = 0
-        for _, note in noted(self.stores, self.shard, self.erasure):
+        for _, note in notes_of(self.stores, self.shard, self.erasure):
             for key, size in note.get("removed", {}).items():
                 if key not in blobs or note["what"] != ASIDE:
                     blobs[key] = note["what"], size

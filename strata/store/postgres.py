@@ -232,7 +232,7 @@ def _prepare(connection: Any, _record: object) -> None:
 def _vacuumed(cursor: Any, errors: tuple[type[Exception], ...]) -> bool:
     """Write the table anew; False while others have it in use.
 
-    Whoever waits for the table keeps all others waiting: behind a dump, for hours.
+    A wait for the table keeps all others waiting: behind a dump, for hours.
     """
     try:
         cursor.execute(f"SET lock_timeout = {TURN_MS}")

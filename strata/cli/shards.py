@@ -14,7 +14,7 @@ from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
 from strata.config.folder import yaml_mapping
 from strata.errors import InvalidRequest
-from strata.gc.drop import deleted_from, loss
+from strata.gc.drop import deleted_from, drop_shard, loss
 from strata.history import operations
 from strata.ingest.readers.infer import infer as infer_spec
 from strata.model.spec import parse_spec
@@ -148,7 +148,7 @@ def drop(
                 bytes=document["bytes"],
                 cure=f"--dry-run shows what is lost; --yes {shard} drops it",
             )
-        context.machine.drop(shard, by=who(by), reason=reason, force=force)
+        drop_shard(context.machine, shard, by=who(by), reason=reason, force=force)
         state = context.machine.load(shard, dropped=True)
     stone = state.dropped
     document["dropped"] = None if stone is None else asdict(stone)

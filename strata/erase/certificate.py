@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from strata import __version__
-from strata.erase.clear import Cleared
+from strata.erase.notes import Total
 from strata.erase.prove import Erased, Proof
 from strata.errors import Corrupt
 from strata.model.time import format_time
@@ -34,32 +34,14 @@ BEYOND: Final = (
 )
 
 
-def noted_steps(stores: Stores, shards: Sequence[str], erasure: str) -> list[dict[str, Any]]:
-    """Return what the commits of an erasure were about to do, in the order of their keys.
-
-    Raises: Corrupt.
-    """
-    found = []
-    for shard in shards:
-        prefix = f"{keys.erasure_prefix(shard)}{erasure}/"
-        for info in retry(lambda prefix=prefix: [*stores.blob.list(prefix)]):  # type: ignore[misc]
-            data = retry(partial(stores.blob.get, info.key))
-            if data is None or not keys.names_content(info.key, data):
-                raise Corrupt("a step of an erasure is missing or damaged", key=info.key)
-            found.append(orjson.loads(data))
-    return found
-
-
 def certificate_of(  # noqa: PLR0913, PLR0917  everything that it says
     erasure: Erasure,
     shard: str,
     steps: Sequence[Mapping[str, Any]],
-    cleared: Cleared,
+    removed: Total,
     proofs: Sequence[tuple[Proof, Erased]],
     beyond: Sequence[str],
-    collections: Sequence[str],
     suppressed: Suppressed,
-    rejected: int,
     ended_ms: int,
 ) -> dict[str, Any]:
     """Return the certificate. Shape: JSON; `digest` covers all other fields."""
@@ -81,13 +63,13 @@ def certificate_of(  # noqa: PLR0913, PLR0917  everything that it says
         "request": erasure.request,
         "rows": sum(part["rows"] for part in parts if part["shard"] == shard),
         "rows_about": sum(part["rows"] for part in parts if part["shard"] != shard),
-        "rejected_rows": rejected,
-        "collections": len(collections),
+        "rejected_rows": len(suppressed.of("raw", erasure.id)),
+        "collections": removed.collections,
         "rewritten": parts,
-        "states_dropped": cleared.states,
+        "states_dropped": removed.states,
         "removed": [
             {"what": what, "blobs": blobs, "bytes": size}
-            for what, (blobs, size) in sorted(cleared.blobs.items())
+            for what, (blobs, size) in sorted(removed.blobs.items())
         ],
         "suppressed": {kind: len(suppressed.of(kind, erasure.id)) for kind in KINDS},
         "proof": [proof.to_json() for proof, _ in proofs],

@@ -4,16 +4,16 @@ Readers who hold a state of before are waited for. A reader without a hold gets 
 wrong answer.
 """
 
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from strata.erase.notes import ASIDE, Cleared, expunging, remove_blob
 from strata.erase.remove import Waiting
 from strata.errors import InvalidRequest, Unavailable
 from strata.gc.reach import reach
 from strata.machine.machine import Machine
 from strata.state.erasing import readers_before
-from strata.store.interface import Expunging, Scrubbing
+from strata.store.interface import Scrubbing
 from strata.store.keys import BlobKind, generation_of, parse_key, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
@@ -33,30 +33,6 @@ DERIVED: Final = frozenset(
 )
 
 
-@dataclass
-class Cleared:
-    """What was removed for good, by what it was: blobs and bytes."""
-
-    blobs: dict[str, list[int]] = field(default_factory=dict)
-    states: int = 0
-
-    def add(self, what: str, size_bytes: int) -> None:
-        """Count one blob."""
-        count = self.blobs.setdefault(what, [0, 0])
-        count[0] += 1
-        count[1] += size_bytes
-
-
-def expunging(stores: Stores) -> Expunging:
-    """Return the blob store as one that removes for good.
-
-    Raises: InvalidRequest for a store that cannot.
-    """
-    if not isinstance(stores.blob, Expunging):
-        raise InvalidRequest("this blob store cannot remove bytes for good")
-    return stores.blob
-
-
 def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cleared) -> None:
     """Drop the states before `closed`, then every blob that only they led to.
 
@@ -69,25 +45,31 @@ def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cl
         return ", ".join(hold.name for hold in held)
 
     patience.until(readers)
-    cleared.states += machine.forget_before(name, closed)
+    oldest = next(machine.states(name))
+    cleared.note_states(name, oldest.seqno, closed)
+    machine.forget_before(name, closed)
     _check_forgotten(machine, name, closed)
     blob, head = expunging(stores), machine.load(name)
     assert head.erasing is not None
     fence = head.erasing.generation
     found = reach(machine, head, fence, stores.clock())
-    for info in retry(lambda: [*stores.blob.list(shard_prefix(name))]):
-        kind = blob_kind(info.key)
-        old = generation_of(info.key) < fence
-        if kind in DERIVED and old and info.key not in found.live and info.key not in found.held:
-            cleared.add(kind.value, remove_blob(stores, info.key))
-    for info in retry(lambda: [*blob.set_aside(shard_prefix(name))]):
-        cleared.add("set aside", retry(partial(blob.expunge, info.key)))
-
-
-def remove_blob(stores: Stores, key: str) -> int:
-    """Remove a blob for good and return its bytes; 0 if there is none. It may be repeated."""
-    size = retry(partial(stores.blob.delete, key)) or 0
-    return max(size, retry(partial(expunging(stores).expunge, key)))
+    listed = retry(lambda: [*stores.blob.list(shard_prefix(name))])
+    for kind in sorted(DERIVED):
+        gone = {
+            info.key: info.size_bytes
+            for info in listed
+            if blob_kind(info.key) is kind
+            and generation_of(info.key) < fence
+            and info.key not in found.live
+            and info.key not in found.held
+        }
+        cleared.note(kind.value, gone)
+        for key in gone:
+            remove_blob(stores, key)
+    aside = retry(lambda: {i.key: i.size_bytes for i in blob.set_aside(shard_prefix(name))})
+    cleared.note(ASIDE, aside)
+    for key in aside:
+        retry(partial(blob.expunge, key))
 
 
 def _check_forgotten(machine: Machine, name: str, closed: int) -> None:

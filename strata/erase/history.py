@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.erase.clear import Cleared, blob_kind, remove_blob
+from strata.erase.clear import blob_kind
+from strata.erase.notes import Cleared, remove_blob
 from strata.erase.remove import add_suppressed, known_suppressed
 from strata.erase.texts import Terms
 from strata.ingest.quarantine import MOVED, moved_key, raw_of
@@ -69,8 +70,8 @@ class History:
                 if data is not None:
                     yield info.key, data
 
-    def suppress_rejected(self, erasure: Erasure) -> int:
-        """Have ingest leave out the rejected rows that mention a term; return how many they are."""
+    def suppress_rejected(self, erasure: Erasure) -> None:
+        """Have ingest leave out the rejected rows that mention a term."""
         machine = Machine(self.stores)
         state = machine.load(self.shard)
         known = known_suppressed(self.stores, state)
@@ -84,12 +85,12 @@ class History:
         if len(np.setdiff1d(words, known.of("raw", erasure.id))):
             new = known.plus(erasure.id, "raw", words)
             add_suppressed(machine, self.shard, state.suppressed, new)
-        return len(words)
 
     def erase_rejected(self, cleared: Cleared) -> None:
         """Replace each file of rejected rows by one without the lines; the rest stays readable."""
-        blob = self.stores.blob
-        for key, data, lines in [*self.rejected_files()]:
+        blob, files = self.stores.blob, [*self.rejected_files()]
+        cleared.note("rejected rows", {key: len(data) for key, data, _ in files})
+        for key, data, lines in files:
             left = b"".join(
                 line + b"\n" for line, hit in zip(data.splitlines(), lines, strict=True) if not hit
             )
@@ -100,7 +101,7 @@ class History:
                 retry(partial(blob.set, instead, left))
             note = orjson.dumps({key: instead})
             retry(partial(blob.set, moved_key(key, keys.content_hash(note)), note))
-            cleared.add("rejected rows", remove_blob(self.stores, key))
+            remove_blob(self.stores, key)
 
     def erase_logs(self, parts: Collection[str], cleared: Cleared) -> None:
         """Remove the verdicts, receipts and logged filters that `logs` yields."""
@@ -108,27 +109,28 @@ class History:
         found = [*self.logs(parts)]
         named = [key for key, _ in found if blob_kind(key) is BlobKind.VERDICT]
         machine.apply(self.shard, partial(forget_verdicts, keys=frozenset(named)))
+        for what, kind in (("logged filters", BlobKind.USAGE), ("verdicts", BlobKind.VERDICT)):
+            cleared.note(what, {key: size for key, size in found if blob_kind(key) is kind})
         for key, _ in found:
-            what = "logged filters" if blob_kind(key) is BlobKind.USAGE else "verdicts"
-            cleared.add(what, remove_blob(self.stores, key))
+            remove_blob(self.stores, key)
 
-    def erase_collections(self) -> list[str]:
-        """Forget the collections whose name or note mentions a term, and return their names."""
+    def erase_collections(self, cleared: Cleared) -> None:
+        """Forget the collections whose name or note mentions a term."""
         machine = Machine(self.stores)
         state = machine.load(self.shard)
         catalog = load_catalog(self.stores, state)
-        if catalog is None:
-            return []
+        if catalog is None or state.catalog is None:
+            return
         gone = [c.name for c in catalog.collections if self._named(c.name) or self._named(c.note)]
         if not gone:
-            return []
+            return
         left = tuple(c for c in catalog.collections if c.name not in gone)
         data = encode_catalog(type(catalog)(catalog.column, state.seqno + 1, left))
         key = keys.catalog_key(self.shard, keys.content_hash(data), state.generation)
         retry(partial(self.stores.blob.set, key, data))
         move = partial(set_catalog, expected=state.catalog, key=key, generation=state.generation)
+        cleared.note_collections(state.catalog, len(gone))
         machine.apply(self.shard, move)
-        return gone
 
     def _named(self, text: str) -> bool:
         return self.terms.within(text.encode())

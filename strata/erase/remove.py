@@ -15,10 +15,10 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import orjson
 
 from strata.decide.descent import Piece, descend
 from strata.decide.question import Question
+from strata.erase.notes import forget_undone, remove_blob, store_note
 from strata.erase.parts import (
     Finder,
     Rewritten,
@@ -42,9 +42,8 @@ from strata.rollout.obey import SKIPPING, mode_of, obeyed
 from strata.state import erasing
 from strata.state.erasing import Closing, Removed
 from strata.state.state import Batch, Erasure, State
-from strata.store import keys
 from strata.store.open import Stores
-from strata.store.retry import Sleep, retry
+from strata.store.retry import Sleep
 
 ROUNDS: Final = 64  # over the shard, while others append and merge
 POLL_S: Final = 1.0
@@ -148,6 +147,7 @@ class Removal:
         again and again; Corrupt.
         """
         clean: set[str] = set()
+        forget_undone(self.stores, self.shard, erasure.id)
         for _ in range(ROUNDS):
             with Lease(self.machine, self.shard, erasing.ERASER) as lease:
                 self._round(erasure, clean, lease.name)
@@ -219,11 +219,12 @@ class Removal:
         tasks = tasks_of(self.stores, state, one.refs, rows, empty())
         done = {new.old.key: new for new in self.runner(rewrite_part, tasks)}
         batch, removed = self._batch(state, one.batch, done)
-        note_step(self.stores, erasure, self.shard, one.batch, batch, done)
+        note = note_step(self.stores, erasure, self.shard, one.batch, batch, done)
         move = partial(
             erasing.remove, manifest=manifest, batch=batch, removed=removed, writer=writer
         )
         if not self.machine.apply(self.shard, move):
+            remove_blob(self.stores, note)
             return None
         self.log(f"{self.shard}: {removed.updates:,} rows are out of {len(done):,} parts")
         return batch.manifest
@@ -286,8 +287,8 @@ def note_step(
     old: Batch,
     new: Batch,
     done: Mapping[str, Rewritten],
-) -> None:
-    """Store what a commit is about to do, for the certificate of a run that is killed before it."""
+) -> str:
+    """Note what a commit is about to do, and return the key of the note."""
     document = {
         "shard": shard,
         "lower": old.lower,
@@ -304,6 +305,4 @@ def note_step(
             for key, one in sorted(done.items())
         ],
     }
-    data = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-    key = keys.erasure_key(shard, f"{erasure.id}/{keys.content_hash(data)}")
-    retry(partial(stores.blob.set, key, data))
+    return store_note(stores, shard, erasure.id, document)

@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from strata.audit.table import SHARD as VERDICTS
 from strata.erase.certificate import (
     certificate_of,
     known_certificate,
-    noted_steps,
     store_certificate,
 )
-from strata.erase.clear import Cleared, clear, expunging, scrubbed
+from strata.erase.clear import clear, scrubbed
 from strata.erase.history import History
+from strata.erase.notes import Cleared, expunging, noted_steps
 from strata.erase.parts import Finder, find_terms, tasks_of
 from strata.erase.prove import Erased, Proof, prove
 from strata.erase.remove import Log, Removal, Waiting, known_suppressed
@@ -157,9 +158,7 @@ class Eraser:
             raise InvalidRequest("to erase takes a person and a reason", shard=self.request.shard)
         expunging(self.stores)
         name = self.request.shard
-        began = datetime.fromtimestamp(at_ms / 1000, UTC)
-        id = f"{began:%Y%m%dT%H%M%S}-{self.request.fingerprint[:ID_CHARS]}"
-        wanted = Erasure(id, at_ms, by, reason, self.request.fingerprint)
+        wanted = Erasure(self._new_id(at_ms), at_ms, by, reason, self.request.fingerprint)
         erasure: Erasure = self.machine.apply(name, partial(erasing.begin, erasure=wanted))
         found = known_certificate(self.stores, name, erasure.id)
         if found is None:
@@ -169,18 +168,43 @@ class Eraser:
             self.machine.apply(shard, partial(erasing.finish, id=erasure.id))
         return found
 
+    def _new_id(self, at_ms: int) -> str:
+        """Return an id that no certificate has: of two in one second, or after the clock went back.
+
+        The certificate of the earlier one would end this one before it has begun.
+        """
+        began = datetime.fromtimestamp(at_ms / 1000, UTC)
+        first = id = f"{began:%Y%m%dT%H%M%S}-{self.request.fingerprint[:ID_CHARS]}"
+        for number in count(2):
+            if known_certificate(self.stores, self.request.shard, id) is None:
+                break
+            id = f"{first}-{number}"
+        return id
+
+    def _join(self, shard: str, erasure: Erasure) -> None:
+        """Begin the erasure in a shard about it, where one of the same request may have been left.
+
+        Raises: InvalidRequest while another one is under way.
+        """
+        begin = partial(erasing.begin, erasure=erasure)
+        there: Erasure = self.machine.apply(shard, begin)
+        if there.id != erasure.id:
+            self.machine.apply(shard, partial(erasing.finish, id=there.id))
+            self.machine.apply(shard, begin)
+
     def _carried_out(self, erasure: Erasure) -> dict[str, Any]:
-        name, cleared = self.request.shard, Cleared()
+        name = self.request.shard
+        cleared = Cleared(self.stores, name, erasure.id)
         catch_up(self.stores, self.machine.load(name))
         shards = [name, *self._about()]
         labels = tuple(self._labels(self.machine.load(name)))
         self.machine.apply(name, partial(drop_labels, names=labels))
-        rejected = self.history.suppress_rejected(erasure)
-        collections = self.history.erase_collections()
+        self.history.suppress_rejected(erasure)
+        self.history.erase_collections(cleared)
         closed: dict[str, int] = {}
         for shard in shards:
             if shard != name:
-                self.machine.apply(shard, partial(erasing.begin, erasure=erasure))
+                self._join(shard, erasure)
             closed[shard] = self._removal(shard).close(erasure)
         steps = noted_steps(self.stores, shards, erasure.id)
         parts = {part["part"] for step in steps for part in step["parts"]}
@@ -196,12 +220,10 @@ class Eraser:
             erasure,
             name,
             steps,
-            cleared,
+            cleared.total(),
             proofs,
             beyond,
-            collections,
             known_suppressed(self.stores, self.machine.load(name)),
-            rejected,
             self.stores.clock(),
         )
 

@@ -1,4 +1,4 @@
-"""What a drop would delete: counted beforehand, from the shard's state and one listing."""
+"""What a drop would delete, counted from the shard's state and one listing; and the drop."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,8 +6,11 @@ from functools import partial
 from typing import Any
 
 from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
+from strata.model.journals import check_not_journal
 from strata.model.settings import Settings
-from strata.state.state import State
+from strata.state import erasing, tombstone
+from strata.state.state import State, Tombstone
 from strata.state.tombstone import in_use_by
 from strata.store.keys import parse_key, shard_prefix
 from strata.store.open import Stores
@@ -52,6 +55,21 @@ def loss(stores: Stores, state: State) -> Loss:
         sizes[kind] += info.size_bytes
     now_ms = stores.clock()
     return Loss(state, blobs, sizes, in_use_by(state, now_ms))
+
+
+def drop_shard(machine: Machine, name: str, *, by: str, reason: str, force: bool) -> Tombstone:
+    """Drop a shard as `Machine.drop` does, and return its tombstone.
+
+    An erasure of the shard that is under way ends in the shards about it: nobody could go on with
+    it, and no other erasure could begin there.
+    """
+    check_not_journal(name)
+    found = machine.load(name, dropped=True)
+    if found.erasing is not None:
+        tombstone.drop(found, machine.stores.clock(), by=by, reason=reason, force=force)
+        for other in {*machine.names()} - {name}:
+            machine.apply(other, partial(erasing.finish, id=found.erasing.id))
+    return machine.drop(name, by=by, reason=reason, force=force)
 
 
 def deleted_from(state: State, settings: Settings) -> int | None:

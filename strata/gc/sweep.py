@@ -7,7 +7,7 @@ a delete is right at any time. A listing only proposes blobs; the next sweep fin
 The store sets deleted blobs aside, and they can be restored until they are purged.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,7 @@ from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
+LOOKS: Final = 5  # while an erasure goes on
 SHOWN_MAX: Final = 20  # blobs in the report for people; the JSON has all dead ones
 _DAY_MS: Final = 86_400_000
 
@@ -77,12 +78,16 @@ def plan(stores: Stores, name: str, settings: Settings, *, every: bool = False) 
 
     `every` includes the blobs that stay. Raises: as `collect`.
     """
-    now_ms = stores.clock()
-    state = Machine(stores).load(name, dropped=True)
-    fence = state.fence
-    if state.dropped is None:
-        _, fence = begin_sweep(state, now_ms, grace_ms=settings.gc.grace_ms)
-    return survey(Machine(stores), state, fence, settings, now_ms, every=every)[0]
+    now_ms, machine = stores.clock(), Machine(stores)
+
+    def look() -> tuple[SweepReport, Reach]:
+        state = machine.load(name, dropped=True)
+        fence = state.fence
+        if state.dropped is None:
+            _, fence = begin_sweep(state, now_ms, grace_ms=settings.gc.grace_ms)
+        return survey(machine, state, fence, settings, now_ms, every=every)
+
+    return _of_newest(machine, name, look)[0]
 
 
 def collect(stores: Stores, name: str, settings: Settings, runner: Runner = serial) -> SweepReport:
@@ -96,12 +101,33 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
     now_ms, machine = stores.clock(), Machine(stores)
     if machine.load(name, dropped=True).dropped is None:
         machine.apply(name, partial(begin_sweep, grace_ms=settings.gc.grace_ms))
-    head = machine.load(name, dropped=True)
-    report, found = survey(machine, head, head.fence, settings, now_ms)
+
+    def look() -> tuple[SweepReport, Reach]:
+        head = machine.load(name, dropped=True)
+        return survey(machine, head, head.fence, settings, now_ms)
+
+    report, found = _of_newest(machine, name, look)
     sizes = runner(partial(_delete, stores.blob), [one.key for one in report.dead])
     gone = [size for size in sizes if size is not None]
     _look_again(machine, found, report.dead)
     return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
+
+
+def _of_newest(
+    machine: Machine, name: str, look: Callable[[], tuple[SweepReport, Reach]]
+) -> tuple[SweepReport, Reach]:
+    """Look again where the newest state was replaced meanwhile: an erasure takes what it named.
+
+    Raises: as `look`.
+    """
+    for _ in range(LOOKS):
+        before = machine.load(name, dropped=True).seqno
+        try:
+            return look()
+        except Corrupt:
+            if machine.load(name, dropped=True).seqno == before:
+                raise
+    return look()
 
 
 def purge(stores: Stores, settings: Settings) -> int:

@@ -31,6 +31,7 @@ from strata.store.open import Stores
 PREFIX: Final = "readers-"  # of the names of shared holds
 SHARES: Final = 8  # parts of the lease; readers of one part share its hold
 BRIEF_MS: Final = 15 * 60_000  # lease of a hold that its reader renews from the start
+AHEAD_MS: Final = 30 * 86_400_000  # clocks, and the leases that readers are set to, differ by less
 T = TypeVar("T")
 
 
@@ -144,7 +145,19 @@ class _Own:
 
 def _covered(state: State, now_ms: int, lease_ms: int) -> bool:
     """Return whether a shared hold, taken before this state, lives for another lease."""
-    return any(_lives(found, now_ms + lease_ms) for found in state.holds)
+    return any(
+        _lives(found, now_ms + lease_ms) and not _ahead(found, now_ms, lease_ms)
+        for found in state.holds
+    )
+
+
+def _ahead(found: Hold, now_ms: int, lease_ms: int) -> bool:
+    """Return whether a clock that was far ahead took this shared hold.
+
+    Nobody can give it back, and it would keep all that is stored until then.
+    """
+    mine = found.name.startswith(PREFIX)
+    return mine and (found.expires_ms or 0) > now_ms + 2 * lease_ms + AHEAD_MS
 
 
 def _lives(found: Hold, until_ms: int) -> bool:
@@ -160,7 +173,10 @@ def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
     name = f"{PREFIX}{now_ms // share_ms}"
     # Clocks differ: a hold that has just expired may still be needed.
     kept = tuple(
-        h for h in state.holds if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms)
+        h
+        for h in state.holds
+        if not h.name.startswith(PREFIX)
+        or (_lives(h, now_ms - lease_ms) and not _ahead(h, now_ms, lease_ms))
     )
     tidy = replace(state, holds=kept)
     taken, _ = hold(

@@ -13,7 +13,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
+from strata.store.cures import CURES
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
 _BOOKMARK: Final = "bookmark"
@@ -79,7 +80,8 @@ class ParquetFolder:
         with self._usable():
             file = (self.folder / _LOCK).open("w")
         with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            with self._usable():
+                fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     @contextmanager
@@ -91,7 +93,8 @@ class ParquetFolder:
         try:
             yield
         except (OSError, UnicodeDecodeError) as error:
-            shown = {"folder": str(self.folder), "reason": str(error)}
+            cure = CURES.get(getattr(error, "errno", None) or 0)
+            shown = {"folder": str(self.folder), "reason": str(error), "cure": cure}
             if isinstance(error, _FOR_GOOD):
                 raise InvalidRequest("cannot use this folder", **shown) from error
             raise Unavailable("this folder fails", certain=False, **shown) from error
@@ -132,7 +135,8 @@ class ParquetFolder:
                 "cannot write changes", file=str(self.folder / name), reason=str(error)
             ) from error
         finally:
-            part.unlink(missing_ok=True)  # a full disk needs its place
+            with suppress(OSError):  # the next run removes it
+                part.unlink(missing_ok=True)  # a full disk needs its place
         return rows
 
     def _newest(self) -> str | None:

@@ -39,6 +39,7 @@ _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_date, "date"),
     (pa.types.is_time, "time"),
 )
+_STATES: Final = "25"  # class of errors about the state of a transaction
 # Of PostgreSQL's own number of a type: the types that hold all its values, and more.
 _WIDER: Final = {
     21: ("integer", "bigint", "numeric(20)"),  # smallint
@@ -180,19 +181,29 @@ class PostgresTable:
             with self._psycopg.connect(self._address) as connection:
                 self._place(connection)
                 yield connection
-        except self._psycopg.OperationalError as error:
-            raise Unavailable(
-                "the database of the table does not answer",
-                certain=False,
-                **shown,
-                reason=str(error).strip(),
-            ) from error
         except (self._psycopg.Error, ValueError, OverflowError) as error:
+            if _may_pass(error, self._psycopg.OperationalError):
+                raise Unavailable(
+                    "the database of the table does not answer",
+                    certain=False,
+                    **shown,
+                    reason=str(error).strip(),
+                ) from error
             raise InvalidRequest(
                 "the table does not take these changes; nothing of them is stored",
                 **shown,
                 reason=str(error).strip(),
             ) from error
+
+
+def _may_pass(error: Exception, operational: type[Exception]) -> bool:
+    """Return whether another try may help: the server is away, or ends what takes long.
+
+    A standby, and a transaction that the server has ended, are of the class of invalid states,
+    which are no operational errors to the driver.
+    """
+    state = str(getattr(error, "sqlstate", None) or "")
+    return isinstance(error, operational) or state.startswith(_STATES)
 
 
 def _run(connection: "_Connection", text: str, *values: object) -> "psycopg.Cursor[Any]":

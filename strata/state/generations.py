@@ -15,19 +15,25 @@ is fenced and has to begin again.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from strata.errors import Fenced, InvalidRequest
 from strata.state.state import State, Writer
 from strata.state.step import check_alive, step
+
+LONGEST_MS: Final = 7 * 86_400_000  # no lease is taken for longer; clocks differ by less
 
 
 def begin_sweep(state: State, now_ms: int, *, grace_ms: int) -> tuple[State, int]:
     """Close the generation and raise the fence behind it; return the fence.
 
     Nothing changes while the generation is younger than `grace_ms`, the least time of a writer
-    without a lease. Expired leases are dropped here.
+    without a lease. Expired leases are dropped here. A generation from the future was begun by a
+    clock that was wrong: it begins now, or no sweep would do anything until then.
     """
     check_alive(state)
+    if state.generation_ms > now_ms:
+        return step(state, now_ms, generation_ms=max(now_ms, 1)), state.fence
     if now_ms - state.generation_ms < grace_ms:
         return state, state.fence
     live = live_writers(state, now_ms)
@@ -54,12 +60,12 @@ def register(
     """
     if lease_ms <= 0:
         raise InvalidRequest("a lease must last", lease_ms=lease_ms)
-    found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
+    others = tuple(w for w in state.writers if w.expires_ms > now_ms and w.name != name)
+    found = next((w for w in state.writers if w.expires_ms > now_ms and w.name == name), None)
     generation, expires_ms = state.generation, now_ms + lease_ms
     if found is not None:
         generation, expires_ms = found.generation, max(expires_ms, found.expires_ms)
     new = Writer(name, generation, expires_ms, purpose)
-    others = (w for w in live_writers(state, now_ms) if w.name != name)
     writers = tuple(sorted((*others, new), key=lambda w: w.name))
     return step(state, now_ms, writers=writers), new
 
@@ -84,8 +90,12 @@ def finish(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:
 
 
 def live_writers(state: State, now_ms: int) -> tuple[Writer, ...]:
-    """Return the writers whose lease has not expired."""
-    return tuple(w for w in state.writers if w.expires_ms > now_ms)
+    """Return the writers whose lease has not expired, as sweeps and erasures wait for them.
+
+    A lease that lasts far longer than any was taken by a clock that was ahead, and would keep them
+    waiting until then. A writer that is still at work shortens it with its next beat.
+    """
+    return tuple(w for w in state.writers if now_ms < w.expires_ms <= now_ms + LONGEST_MS)
 
 
 def check_writer(state: State, now_ms: int, name: str) -> Writer:
@@ -93,7 +103,7 @@ def check_writer(state: State, now_ms: int, name: str) -> Writer:
 
     Raises: Fenced when there is none with this name.
     """
-    found = next((w for w in live_writers(state, now_ms) if w.name == name), None)
+    found = next((w for w in state.writers if w.expires_ms > now_ms and w.name == name), None)
     if found is None:
         raise Fenced(
             "this writer's lease has expired",

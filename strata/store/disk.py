@@ -26,6 +26,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.store.cures import CURES
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
@@ -33,15 +34,6 @@ from strata.store.keys import check_key, check_prefix, check_range, content_hash
 FOLDER: Final = 0o2777  # rights that folders take over from the root
 FILE: Final = 0o666  # rights that files take over from the root
 STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
-
-_CURES: Final = {
-    errno.ENOSPC: "make room on this disk",
-    errno.EDQUOT: "raise the quota or make room",
-    errno.EACCES: "give this user the right to read and write the folder",
-    errno.EPERM: "give this user the right to write; the file system must support hard links",
-    errno.EROFS: "mount the file system for writing",
-    errno.EMFILE: "raise the limit of open files",
-}
 
 
 class DiskBlob:
@@ -343,7 +335,7 @@ def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
             f"the blob folder cannot be used: {reason}",
             certain=certain,
             path=str(error.filename or path),
-            cure=_CURES.get(error.errno or 0),
+            cure=CURES.get(error.errno or 0),
         ) from error
 
 

@@ -24,7 +24,7 @@ _LIBPQ: Final = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "application
 _BUSY: Final = ("40001", "40P01")  # serialization failure, deadlock
 # Errors of these classes had no effect: bad data, bad state, no rights, no room, bad request.
 _REFUSED: Final = ("22", "23", "25", "28", "3D", "42", "53", "54")
-_RIGHT_LACKS, _NO_TABLE = "42501", "42P01"
+_RIGHT_LACKS, _NO_TABLE, _LOCKED = "42501", "42P01", "55P03"
 TURN_MS: Final = 5_000
 
 MIGRATIONS: Final = (
@@ -177,12 +177,12 @@ class Postgres:
             " WHERE oid = 'strata_consensus'::regclass"
         )
         owns = bool(cursor.fetchone()[0])
-        if owns:
-            cursor.execute("VACUUM (FULL) strata_consensus")
+        if owns and _vacuumed(cursor, self.ERRORS):
             return "the write-ahead log of PostgreSQL and its archive, until they are recycled"
+        when = ", which was in use, while no transaction is open" if owns else ""
         return (
-            "dead rows of PostgreSQL: as the owner of the table run VACUUM FULL strata_consensus; "
-            "then its write-ahead log and archive, until they are recycled"
+            "dead rows of PostgreSQL: as the owner of the table run VACUUM FULL strata_consensus"
+            f"{when}; then its write-ahead log and archive, until they are recycled"
         )
 
     def absent(self) -> bool:
@@ -227,6 +227,24 @@ def _prepare(connection: Any, _record: object) -> None:
     # Needed for any default of the server: the function reads again under its lock.
     cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED")
     cursor.close()
+
+
+def _vacuumed(cursor: Any, errors: tuple[type[Exception], ...]) -> bool:
+    """Write the table anew; False while others have it in use.
+
+    A wait for the table keeps all others waiting: behind a dump, for hours.
+    """
+    try:
+        cursor.execute(f"SET lock_timeout = {TURN_MS}")
+        cursor.execute("VACUUM (FULL) strata_consensus")
+    except errors as error:
+        if _state(error) != _LOCKED:
+            raise
+        return False
+    finally:
+        with suppress(*errors):  # the connection is gone
+            cursor.execute("RESET lock_timeout")
+    return True
 
 
 def _version(cursor: Any, errors: tuple[type[Exception], ...]) -> int:

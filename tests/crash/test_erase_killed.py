@@ -4,13 +4,15 @@ A call that fails, or whose reply is lost, is no worse. Every call is tried, one
 the long test; the short one tries some of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, repeat
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from strata.compact import compact_shard
 from strata.errors import StrataError
 from strata.model.settings import StoreSettings
 from strata.state.state import State
@@ -21,7 +23,9 @@ from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyC
 from tests.unit.erase.test_erase import BOB, COLUMNS, at_all_times, text_of
 from tests.unit.ingest.test_engine import World
 
+T = TypeVar("T")
 KINDS = (Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER, Outcome.REPLY_LOST, Outcome.REFUSED)
+BOBS = ("s", "name", BOB)
 SLICES = 16  # of the calls, so that no test takes minutes
 _numbers = count()
 
@@ -63,28 +67,49 @@ def failing(stores: Stores, outcomes: Iterator[Outcome]) -> Stores:
     )
 
 
-def calls_of(world: World) -> int:
-    faults = Faults(repeat(Outcome.WORKS))
-    stores = copy_of(world).stores
+class Noting(Faults):
+    """Lets everything work, and notes what is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def call(self, work: Callable[[], T], what: str) -> T:
+        self.calls.append(what)
+        return super().call(work, what)
+
+
+def undisturbed(world: World) -> tuple[list[str], dict[str, Any]]:
+    """Return the calls that an erasure makes, and what its certificate counts."""
+    faults, stores = Noting(), copy_of(world).stores
     stores = replace(
         stores,
         blob=FaultyBlob(stores.blob, faults),
         consensus=FaultyConsensus(stores.consensus, faults),
     )
-    erased(stores, "s", "name", BOB)
-    return faults.drawn.total()
+    certificate = erased(stores, *BOBS)
+    return faults.calls, counted(certificate)
 
 
-def check(world: World, wanted: object, at: int, outcome: Outcome) -> None:
+def counted(certificate: dict[str, Any]) -> dict[str, Any]:
+    """Return what a certificate counts, whichever runs have done it."""
+    kinds = ("parts", "manifests", "rejected rows")
+    removed = {one["what"]: one["blobs"] for one in certificate["removed"] if one["what"] in kinds}
+    rows = {name: certificate[name] for name in ("rows", "rows_about", "rejected_rows")}
+    return rows | {"rewritten": len(certificate["rewritten"]), **removed}
+
+
+def check(world: World, wanted: object, counts: object, at: int, outcome: Outcome) -> None:
     """Let one call come to its end as `outcome` says, run again, and look at everything."""
     mine = copy_of(world)
     plan = iter([*repeat(Outcome.WORKS, at), outcome])
     try:
-        erased(failing(mine.stores, plan), "s", "name", BOB)
+        found = erased(failing(mine.stores, plan), "s", "name", BOB)
     except (CrashError, StrataError):
         assert at_all_times(mine, but=BOB) == wanted, "what stays is there at any moment"
         found = eraser(mine.stores, "s", "name", BOB).erase(at_ms=mine.now + 5, **WHO)
         assert found["complete"]
+    assert counted(found) == counts
     assert places_of(mine.stores, BOB) == []
     assert at_all_times(mine) == wanted
     state: State = mine.state
@@ -99,10 +124,23 @@ def check(world: World, wanted: object, at: int, outcome: Outcome) -> None:
 
 def test_killed_at_some_calls_it_goes_on(world: World) -> None:
     wanted = at_all_times(world, but=BOB)
-    calls = calls_of(world)
-    assert calls > 100
-    for number, at in enumerate(range(3, calls, 23)):
-        check(world, wanted, at, KINDS[number % len(KINDS)])
+    calls, counts = undisturbed(world)
+    assert len(calls) > 100
+    for number, at in enumerate(range(3, len(calls), 23)):
+        check(world, wanted, counts, at, KINDS[number % len(KINDS)])
+
+
+def test_a_part_that_was_merged_after_a_kill_is_counted_once(world: World) -> None:
+    calls, counts = undisturbed(world)
+    merged = 0
+    for at in [n for n, call in enumerate(calls) if call == "compare_and_set"][1:12]:
+        mine = copy_of(world)
+        with pytest.raises(CrashError):
+            erased(failing(mine.stores, iter([*repeat(Outcome.WORKS, at), KINDS[0]])), *BOBS)
+        merged += len(compact_shard(mine.stores, "s", mine.settings, full=True).requests)
+        certificate = eraser(mine.stores, *BOBS).erase(at_ms=mine.now + 5, **WHO)
+        assert certificate["rows"] == counts["rows"], at
+    assert merged > 3
 
 
 @pytest.mark.long
@@ -110,8 +148,9 @@ def test_killed_at_some_calls_it_goes_on(world: World) -> None:
 @pytest.mark.parametrize("outcome", KINDS)
 def test_killed_at_any_call_it_goes_on(world: World, outcome: Outcome, first: int) -> None:
     wanted = at_all_times(world, but=BOB)
-    for at in range(first, calls_of(world), SLICES):
-        check(world, wanted, at, outcome)
+    calls, counts = undisturbed(world)
+    for at in range(first, len(calls), SLICES):
+        check(world, wanted, counts, at, outcome)
 
 
 def test_stores_of_the_copy_are_apart(world: World) -> None:

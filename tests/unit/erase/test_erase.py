@@ -2,6 +2,8 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from strata.erase import ErasureRequest, as_text, certificates
 from strata.erase.certificate import known_certificate
 from strata.erase.remove import known_suppressed, parts_of
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.gc.drop import drop_shard
+from strata.gc.sweep import collect
 from strata.history.metrics import Metrics
 from strata.history.operations import note
 from strata.ingest.quarantine import rejected
@@ -21,14 +25,18 @@ from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.writer_lease import Lease
 from strata.model.settings import MetricsSettings
+from strata.model.spec import parse_spec
 from strata.parts.write import WrittenPart, write_batch
 from strata.read.scan import scan
 from strata.shard import Shard
+from strata.state import tombstone
 from strata.state.holds import hold, release
 from tests.support.erasing import WHO, erased, eraser, places_of
-from tests.unit.ingest.test_engine import World
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.unit.ingest.test_engine import SPEC, World
 
 BOB = "bob@example.org"
+READ = {"shards": [{"shard": "s", "rows": 1}]}
 TIMES = (9, 10, 15, 19, 25, 30, 39, 45)
 COLUMNS = [
     {"name": "id", "type": "int64", "nullable": False},
@@ -221,9 +229,8 @@ def test_a_second_erasure_keeps_what_the_first_suppressed(world: World) -> None:
 
 
 def test_journals_and_logs_that_mention_the_person_are_erased(world: World) -> None:
-    document = {"shards": [{"shard": "s", "rows": 1}]}
     for text in (f"asked for {BOB}", "asked for nobody"):
-        note(world.stores, Metrics(MetricsSettings()), "read", 5, document, 1, error=text)
+        note(world.stores, Metrics(MetricsSettings()), "read", 5, READ, 1, error=text)
     blob = world.stores.blob
     blob.set("shards/s/usage/1970-01-01/03.json", orjson.dumps({"filter": f"name = '{BOB}'"}))
     blob.set("shards/s/usage/1970-01-01/04.json", orjson.dumps({"filter": "name = 'x'"}))
@@ -324,3 +331,75 @@ def test_labels_stay_readable_without_the_rows_and_one_that_names_the_person_goe
     assert rows
     assert BOB not in rows
     assert places_of(world.stores, "before-bobby") == []
+
+
+def test_a_second_erasure_in_the_same_second_is_carried_out(world: World) -> None:
+    first = erased(world.stores, "s", "name", BOB)
+    world.ingest(world.put("late.csv", f"id,name,n\n999,{BOB},1\n"), lower=50, upper=60)
+
+    second = erased(world.stores, "s", "name", BOB)
+
+    assert second["id"] != first["id"]
+    assert second["rows"] == 1
+    assert places_of(world.stores, BOB) == []
+    assert [one["id"] for one in certificates(world.stores, "s")] == [first["id"], second["id"]]
+
+
+def left_under_way(world: World) -> World:
+    """Stop an erasure while it waits for a writer of a journal."""
+    note(world.stores, Metrics(MetricsSettings()), "read", 5, READ, 1, error=f"asked for {BOB}")
+    with Lease(world.machine, "strata_operations", "ingest"), pytest.raises(Unavailable):
+        erased(world.stores, "s", "name", BOB)
+    assert world.machine.load("strata_operations").erasing is not None
+    return world
+
+
+def test_an_erasure_ends_everywhere_when_its_shard_is_dropped(world: World) -> None:
+    left_under_way(world)
+    drop_shard(world.machine, "s", by="ann", reason="moved", force=False)
+
+    for name in world.machine.names():
+        assert world.machine.load(name).erasing is None
+
+
+def test_a_drop_that_is_refused_leaves_the_erasure_under_way(world: World) -> None:
+    left_under_way(world)
+    with Lease(world.machine, "s", "compact"), pytest.raises(InvalidRequest, match="in use"):
+        drop_shard(world.machine, "s", by="ann", reason="moved", force=False)
+
+    assert world.machine.load("strata_operations").erasing is not None
+    assert erased(world.stores, "s", "name", BOB)["complete"]
+
+
+def test_an_erasure_that_a_dropped_shard_left_behind_ends_with_the_next(world: World) -> None:
+    left_under_way(world)
+    move = partial(tombstone.drop, by="ann", reason="moved")
+    world.machine.apply("s", move, dropped=True)  # as earlier versions dropped it
+    world.now += 86_400_000
+    world.machine.create(parse_spec({**SPEC, "columns": COLUMNS}), revive=True)
+    world.ingest(world.put("new.csv", text_of(1, f"170,{BOB},1")), lower=10, upper=20)
+
+    assert erased(world.stores, "s", "name", BOB)["complete"]
+
+    assert world.machine.load("strata_operations").erasing is None
+
+
+def test_a_sweep_beside_an_erasure_reports_no_damage(world: World) -> None:
+    wanted = at_all_times(world, but=BOB)[world.state.upper - 1]
+    faults = Faults(sleep=lambda _: None)
+    stores = replace(
+        world.stores,
+        blob=FaultyBlob(world.stores.blob, faults),
+        consensus=FaultyConsensus(world.stores.consensus, faults),
+    )
+    for at in range(2, 10):
+        name = f"person{at % 8}@example.org" if at > 2 else BOB
+        faults.interlude = lambda name=name: erased(world.stores, "s", "name", name)  # type: ignore[misc]
+        faults.plan([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED])
+        gone = {n: c for n, c in wanted.items() if n[1] == name}
+        wanted -= Counter(gone)
+
+        collect(stores, "s", world.settings)
+
+        assert at_all_times(world)[world.state.upper - 1] == wanted
+    assert faults.drawn[Outcome.INTERRUPTED] == 8

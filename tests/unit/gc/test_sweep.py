@@ -11,9 +11,11 @@ from strata.gc.sweep import purge
 from strata.gc.verdicts import Fate
 from strata.machine.machine import Machine
 from strata.machine.named import pointers
+from strata.machine.writer_lease import LEASE_MS, Lease
 from strata.maintain.estimate import RUNS_MAX, Speed, record_speed
 from strata.model.settings import GcSettings, Settings
 from strata.state.codec import encode_commits
+from strata.state.generations import register
 from strata.state.holds import hold, release
 from strata.state.rollout import record_verdicts
 from strata.state.state import Commit
@@ -325,3 +327,31 @@ def test_settings_that_wait_for_nothing_need_two_sweeps(world: World) -> None:
     assert deleted[0] == 0
     world.check()
     assert Machine(world.stores).load("s").generation == 4
+
+
+def test_a_clock_that_was_a_year_ahead_stops_no_sweep(world: World) -> None:
+    world.append(1, 3)
+    world.append(2, 4)
+    world.now_ms += 365 * DAY
+    world.sweep()
+    killed = Lease(world.machine, "s", "compact")
+    world.machine.apply("s", partial(register, name=killed.name, lease_ms=LEASE_MS))
+    world.now_ms -= 365 * DAY
+    world.compact()
+    orphan = world.write([5])
+
+    world.sweep()  # from now on the generation has its grace
+    assert world.settle() > 0
+
+    assert orphan.manifest not in world.stored()
+    world.check()
+
+
+def test_a_writer_at_work_outlives_the_mending_of_its_clock(world: World) -> None:
+    world.now_ms += 365 * DAY
+    with Lease(world.machine, "s", "ingest") as lease:
+        world.now_ms -= 365 * DAY
+        with Lease(world.machine, "s", "another"):
+            lease.renew()
+        [writer] = world.state.writers
+        assert writer.expires_ms == world.now_ms + LEASE_MS

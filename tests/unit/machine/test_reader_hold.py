@@ -58,6 +58,21 @@ def test_who_comes_late_in_a_share_has_a_whole_lease_too(world: World) -> None:
     assert world.read(planned) == [1, 2, 3, 4]
 
 
+def test_a_shared_hold_of_a_clock_that_was_ahead_ends_with_the_next_reader(world: World) -> None:
+    world.now_ms += 365 * 24 * HOUR
+    held_state(world.stores, "s", SETTINGS)
+    world.now_ms -= 365 * 24 * HOUR
+
+    planned = held_state(world.stores, "s", SETTINGS)
+
+    [found] = planned.holds
+    assert (found.expires_ms or 0) <= world.now_ms + 2 * LEASE
+    world.compact()
+    assert world.read(planned) == [1, 2, 3, 4]
+    assert world.sweep(hours=2 * LEASE / HOUR).deleted + world.settle() == 4
+    world.check()
+
+
 def test_without_a_hold_it_goes_when_the_grace_ends(world: World) -> None:
     held_state(world.stores, "s", ReadSettings(hold_ms=0))
     assert not world.state.holds

@@ -1,5 +1,6 @@
 """A sink is one consumer's, of one life of a shard; what it has lost or never had is said."""
 
+import errno
 import resource
 from functools import partial
 from pathlib import Path
@@ -124,6 +125,33 @@ def test_a_full_disk_is_worth_another_try(stores: Stores, sink: ParquetFolder) -
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [file.name for file in sink.folder.iterdir()] == [".lock"]
     assert deliver(stores, sink) == (1, 4)
+
+
+@pytest.mark.parametrize("call", ["fcntl.flock", "pathlib.Path.unlink", "os.fsync"])
+def test_a_folder_that_fails_is_named_whichever_call_fails(
+    stores: Stores, sink: ParquetFolder, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fails)
+        (sink.folder / "changes.0.5.parquet.part").write_bytes(b"half")
+        with pytest.raises(Unavailable, match="this folder fails") as caught:
+            deliver(stores, sink)
+    assert caught.value.cure == "make room on this disk"
+    assert deliver(stores, sink) == (1, 4)
+
+
+def test_what_cannot_be_removed_hides_no_error(
+    stores: Stores, sink: ParquetFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", fails)
+        assert deliver(stores, sink) == (1, 4)
 
 
 @pytest.mark.parametrize("name", [".lock", "bookmark"])

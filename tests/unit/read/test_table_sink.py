@@ -150,6 +150,19 @@ def test_a_database_that_is_away_is_said_without_its_password() -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_standby_is_worth_another_try(address: str) -> None:
+    sink = PostgresTable(address, "stands_by")
+    name = address.rpartition("/")[2]
+    run(address, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(Unavailable, match="read-only transaction"):
+            sink.take(delivery({"id": pa.array([1])}))
+    finally:
+        with psycopg.connect(address, options="-c default_transaction_read_only=off") as mended:
+            mended.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
+    assert sink.take(delivery({"id": pa.array([1])})) == 1
+
+
 @pytest.mark.parametrize("password", ["p%zz", "sec ret", "se@cret"])
 def test_an_address_that_the_driver_does_not_understand_is_said_without_its_password(
     password: str,

@@ -174,6 +174,20 @@ def test_tables_come_to_the_newest_version_by_who_may(raw: RawPostgres, address:
     store.close()
 
 
+def test_a_scrub_beside_an_open_transaction_keeps_nobody_waiting(
+    consensus: SqlConsensus, raw: RawPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "TURN_MS", 300)
+    assert consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    with raw.engine.begin() as dump:
+        dump.execute(sa.text("SELECT count(*) FROM strata_consensus"))
+        said = consensus.scrub()
+        assert consensus.head("a") == Versioned(1, b"1")
+    assert "run VACUUM FULL strata_consensus, which was in use" in said
+    assert consensus._run(lambda cursor: cursor.execute("SHOW lock_timeout").fetchone()) == ("0",)
+    assert "VACUUM" not in consensus.scrub()
+
+
 def test_another_default_isolation_does_no_harm(raw: RawPostgres, address: str) -> None:
     name = address.rpartition("/")[2]
     raw.run(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")

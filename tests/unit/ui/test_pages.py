@@ -482,6 +482,15 @@ def test_what_steps_want_is_written_side_by_side_and_never_upon_each_other(
     assert [text for _, text in labels] == said
 
 
+def test_the_error_of_an_operation_stands_below_its_outcome() -> None:
+    stores = filled()
+    error = "Unavailable: no answer from <the store>"
+    note(stores, Metrics(), "ingest", 0, {"shard": NAME}, 1, by="ann", error=error)
+    page = client(pages_of(stores)).get(f"/shards/{NAME}").text
+    said = "Unavailable: no answer from &lt;the store&gt;"
+    assert f'failed</span><span class="help trouble">{said}</span>' in page
+
+
 def test_the_run_of_airflow_stands_below_who_did_it() -> None:
     stores = filled()
     run = "manual__2026-11-25T14:16:14.781261+00:00__hDG7XZ92"

@@ -581,3 +581,11 @@ def test_what_there_is_none_of_is_named(cli: Cli) -> None:
         (("erasures", "events"), "certificates of events: none"),
     ):
         assert said in on_terminal(*words, "--config", str(cli.config))
+
+
+def test_settings_are_shown_as_their_file_has_them(cli: Cli) -> None:
+    _, out, _ = cli.run("settings")
+    given = dict(line.split("\t")[:2] for line in out.splitlines())
+    assert given["rollout.kill"] == "false"
+    assert given["usage.log"] == "true"
+    assert given["rollout.audit_parts"] == ""

@@ -162,4 +162,11 @@ def _verified(reports: Sequence[VerifyReport]) -> Answer:
 
 
 def _open(target: str) -> Any:
-    return open_blob(StoreSettings(blob=target))
+    """Return the store of a backup. Raises: InvalidRequest names the argument, not the setting."""
+    try:
+        return open_blob(StoreSettings(blob=target))
+    except InvalidRequest as error:
+        if error.details.get("setting") != "store.blob":
+            raise
+        named = {name: value for name, value in error.details.items() if name != "setting"}
+        raise InvalidRequest(error.message, cure=error.cure, argument="TARGET", **named) from error

@@ -162,11 +162,11 @@ def _verified(reports: Sequence[VerifyReport]) -> Answer:
 
 
 def _open(target: str) -> Any:
-    """Return the store of a backup. Raises: InvalidRequest names the argument, not the setting."""
+    """Return the store of a backup. Raises: InvalidRequest says that it is the backup's address."""
     try:
         return open_blob(StoreSettings(blob=target))
     except InvalidRequest as error:
         if error.details.get("setting") != "store.blob":
             raise
-        named = {name: value for name, value in error.details.items() if name != "setting"}
-        raise InvalidRequest(error.message, cure=error.cure, argument="TARGET", **named) from error
+        given = error.details.get("value")
+        raise InvalidRequest(error.message, cure=error.cure, backup=given) from error

@@ -77,7 +77,7 @@ def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:
     assert cli.run("backup", f"file://{cli.root}/blob")[0] == 2
 
 
-def test_a_target_that_is_no_address_is_named_as_the_argument(cli: Cli) -> None:
+def test_a_target_that_is_no_address_is_named_as_the_backup(cli: Cli) -> None:
     for words in (
         ("backup", "/a/folder"),
         ("backups", "/a/folder"),
@@ -85,5 +85,5 @@ def test_a_target_that_is_no_address_is_named_as_the_argument(cli: Cli) -> None:
     ):
         code, _, error = cli.run(*words)
         assert code == 2
-        assert "argument='TARGET' value='/a/folder' (cure: file:///folder" in error
+        assert "backup='/a/folder' (cure: file:///folder" in error
         assert "store.blob" not in error

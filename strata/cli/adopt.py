@@ -12,6 +12,7 @@ from strata.cli.command import command
 from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs
+from strata.cli.visible import shown_count
 from strata.errors import InvalidRequest
 from strata.ingest.readers.guess import guess_arrow
 from strata.model.extras import needed
@@ -142,6 +143,6 @@ def _remark(done: Adopted) -> None:
         remark(f"{done.shard}: version {done.version} is in; nothing was changed")
     elif done.report is not None and done.report.counts.rejected:
         remark(
-            f"{done.shard}: {done.report.counts.rejected:,} rows could not be stored exactly; "
-            f"strata quarantine show {done.shard}"
+            f"{done.shard}: {shown_count(done.report.counts.rejected, 'row')} could not be stored"
+            f" exactly; strata quarantine show {done.shard}"
         )

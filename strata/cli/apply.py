@@ -11,6 +11,7 @@ from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer
 from strata.cli.maintain import TASKS
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, rows
+from strata.cli.visible import shown_count
 from strata.config.filters import load_filters
 from strata.config.shards import declarations
 from strata.errors import InvalidRequest
@@ -83,7 +84,7 @@ def apply(
         if stored:
             for plan in todo:
                 for step in plan.then:
-                    remark(f"{step.command}: {step.parts:,} parts")
+                    remark(f"{step.command}: {shown_count(step.parts, 'part')}")
                     bring_along(context.stores, context.settings, plan.shard, step, threads(TASKS))
     document = {
         "path": where,

@@ -162,4 +162,11 @@ def _verified(reports: Sequence[VerifyReport]) -> Answer:
 
 
 def _open(target: str) -> Any:
-    return open_blob(StoreSettings(blob=target))
+    """Return the store of a backup. Raises: InvalidRequest says that it is the backup's address."""
+    try:
+        return open_blob(StoreSettings(blob=target))
+    except InvalidRequest as error:
+        if error.details.get("setting") != "store.blob":
+            raise
+        given = error.details.get("value")
+        raise InvalidRequest(error.message, cure=error.cure, backup=given) from error

@@ -11,7 +11,7 @@ from strata.cli.output import Output
 from strata.cli.reading import Columns, Count, FormatOption, Limit, Out, chosen_names, written
 from strata.cli.remarks import busy, remark
 from strata.cli.tables import rows, shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
@@ -94,12 +94,11 @@ def show(
         number, shown, more = written(output, given, scan_schema(state.relation, names))
     size = sum(ref.size_bytes for ref in stretch.parts)
     if output.shows_table:
-        first = (
-            f"the first {number:,} updates, --limit 0 shows all" if more else f"{number:,} updates"
-        )
+        many = shown_count(number, "update")
+        first = f"the first {many}, --limit 0 shows all" if more else many
         remark(
             f"{first}; before {shown_time(end)}; mode {plan.mode};"
-            f" {len(stretch.parts):,} parts, {shown_bytes(size)}"
+            f" {shown_count(len(stretch.parts), 'part')}, {shown_bytes(size)}"
         )
     document = {
         "updates": number,
@@ -217,7 +216,7 @@ def consumers(
         for state in map(machine.load, names)
         for one in consumers_of(state)
     ]
-    return answer({**document, "consumers": found}, rows("", found, LISTED))
+    return answer({**document, "consumers": found}, rows("consumers", found, LISTED))
 
 
 def _remove(context: Context, shards: list[str] | None, name: str, reason: str) -> str:

@@ -20,6 +20,7 @@ from strata.cli.reading import (
 )
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
+from strata.cli.visible import shown_count
 from strata.machine.reader_hold import reading
 from strata.model.time import format_time
 from strata.read.collections import (
@@ -121,7 +122,7 @@ def read(
     }
     if output.shows_table:
         remark(
-            f"{found:,} rows of {name}, from {wanted.plan.parts_fetched} of"
-            f" {wanted.parts_total} parts"
+            f"{shown_count(found, 'row')} of {name}, from {wanted.plan.parts_fetched} of"
+            f" {shown_count(wanted.parts_total, 'part')}"
         )
     return answer(document, *shown)

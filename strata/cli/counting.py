@@ -10,7 +10,7 @@ from strata.cli.context import Answer, Context, ShardArgument, answer, who
 from strata.cli.reading import AsOf
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 from strata.decide.plan import check_pushdown
 from strata.decide.whole import BUCKETS
 from strata.history.usage import record_count
@@ -90,8 +90,9 @@ def _summary(found: Counted) -> str:
     """Return one line about what an answer was made from."""
     plan = found.plan
     return (
-        f"as of {shown_time(plan.as_of)}; mode {plan.mode}; {found.parts_counted:,} parts"
-        f" ({shown_bytes(found.bytes_counted)}) counted by their manifests,"
+        f"as of {shown_time(plan.as_of)}; mode {plan.mode};"
+        f" {shown_count(found.parts_counted, 'part')} ({shown_bytes(found.bytes_counted)})"
+        f" counted by their manifests,"
         f" {plan.parts_skipped:,} skipped, {plan.parts_fetched:,} read"
         f" ({shown_bytes(plan.bytes_fetched)})"
     )

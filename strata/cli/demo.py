@@ -16,6 +16,7 @@ from strata.cli.context import Answer, Context, answer
 from strata.cli.orders import DECLARATION, FILTER, FIRST, write_orders
 from strata.cli.remarks import busy, remark
 from strata.cli.tables import pairs, shown_bytes
+from strata.cli.visible import shown_count
 from strata.config.shards import ensure_shards
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest as ingest_files
@@ -61,7 +62,10 @@ def demo(
     with _made(folder), busy(f"making {folder}"):
         write_orders(landing, days, rows)
         if files_only:
-            return answer(document, f"{days} files of {rows:,} orders in {landing}\n")
+            return answer(
+                document,
+                f"{shown_count(days, 'file')} of {shown_count(rows, 'order')} in {landing}\n",
+            )
         _declare(folder)
         document |= _ingested(folder, FIRST + timedelta(days=days))
     if context.settings_file:

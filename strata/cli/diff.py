@@ -10,7 +10,7 @@ from strata.cli.output import Output
 from strata.cli.reading import Columns, Count, FormatOption, Limit, Out, chosen_names, written
 from strata.cli.remarks import remark
 from strata.cli.tables import shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 from strata.decide.descent import resolve_as_of
 from strata.history import usage
 from strata.machine.reader_hold import reading
@@ -73,10 +73,11 @@ def diff(
 
 def _summary(wanted: ChangePlan, rows: int, more: bool) -> str:
     """Return one line about a difference that is shown as a table."""
-    shown = f"the first {rows:,} rows, --limit 0 shows all" if more else f"{rows:,} rows"
+    many = shown_count(rows, "row")
+    shown = f"the first {many}, --limit 0 shows all" if more else many
     return (
         f"{shown}; from {shown_time(wanted.after)} to {shown_time(wanted.plan.as_of)};"
-        f" {wanted.parts:,} of {wanted.plan.parts_total:,} parts read,"
+        f" {wanted.parts:,} of {shown_count(wanted.plan.parts_total, 'part')} read,"
         f" {shown_bytes(wanted.size_bytes)}"
     )
 

@@ -34,5 +34,12 @@ def settings(context: Context) -> Answer:
         {"setting": name, "value": given.value, "from": given.source}
         for name, given in found.items()
     ]
-    shown = [{**item, "value": str(item["value"])} for item in items]
+    shown = [{**item, "value": _as_written(item["value"])} for item in items]
     return answer({"settings": items}, rows("settings", shown, ("setting", "value", "from")))
+
+
+def _as_written(value: object) -> str:
+    """Return a setting as its file has it; what is not set is empty."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

@@ -156,4 +156,5 @@ def erasures(
         "certificates": issued,
         "under_way": None if under_way is None else under_way.id,
     }
-    return answer(document, rows(shard, issued, ISSUED), pairs("", document))
+    certificates_of = rows(f"certificates of {shard}", issued, ISSUED)
+    return answer(document, certificates_of, pairs("", document))

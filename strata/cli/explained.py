@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strata.cli.parts import short_names
 from strata.cli.tables import Table, pairs, rows, shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 
 if TYPE_CHECKING:
     from strata.advise import Advised
@@ -57,9 +57,9 @@ def advice_tables(found: "Advised") -> list[Table | str]:
     """Return the advice on a shard, and how much of the shard it was measured on."""
     sample = found.sample
     looked = (
-        f"Measured on the whole shard: {sample.parts:,} parts."
+        f"Measured on the whole shard: {shown_count(sample.parts, 'part')}."
         if sample.whole
-        else f"Measured on {sample.parts:,} of {sample.parts_total:,} parts, "
+        else f"Measured on {sample.parts:,} of {shown_count(sample.parts_total, 'part')}, "
         f"{shown_bytes(sample.size_bytes)} of {shown_bytes(sample.bytes_total)}, spread evenly."
     )
     title = f"advice on {found.shard}, the most saved for its cost first"
@@ -78,7 +78,8 @@ def _summary(found: "Advised") -> str:
 def _skipped(document: Mapping[str, Any]) -> str:
     parts, kept = document["parts_total"], document["parts_kept"]
     size, left = document["bytes_total"], document["bytes_kept"]
-    return f"{parts - kept:,} of {parts:,} parts, {shown_bytes(size - left)} of {shown_bytes(size)}"
+    skipped = f"{parts - kept:,} of {shown_count(parts, 'part')}"
+    return f"{skipped}, {shown_bytes(size - left)} of {shown_bytes(size)}"
 
 
 def _part_tables(parts: Sequence[Mapping[str, Any]]) -> list[Table]:

@@ -220,7 +220,9 @@ def show(
         for name, weight in usage.usefulness(used, {}).items()
     ]
     short = short_names([item["part"] for item in found])
-    flat = [{**item, **item["statistics"], "part": short[item["part"]]} for item in found]
+    flat = [
+        {**item, **_as_values(item["statistics"]), "part": short[item["part"]]} for item in found
+    ]
     names = ("part", "rows", "column", "nulls", "low", "high", "present", "num_low", "num_high")
     covered = list(coverage(_by_part(found), state.relation))
     for one in covered:
@@ -243,6 +245,12 @@ def show(
         rows("what is known, by column", known, [*known[0]] if known else ()),
         rows("what readers' filters skipped with", weights, ("column", "usefulness")),
     )
+
+
+def _as_values(statistics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return bounds as texts, because they are values of the shard and no counts."""
+    bounds = ("low", "high", "num_low", "num_high")
+    return {k: str(v) if k in bounds else v for k, v in statistics.items()}
 
 
 def _statistics(

@@ -21,7 +21,7 @@ from strata.cli.context import (
 from strata.cli.output import FIRST, FORMATS, Output
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 from strata.decide.plan import check_pushdown, plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
@@ -215,12 +215,14 @@ def written(
 
 def _summary(plan: ReadPlan, rows: int, more: bool) -> str:
     """Return one line about a read that is shown as a table."""
-    shown = f"the first {rows:,} rows, --limit 0 shows all" if more else f"{rows:,} rows"
+    many = shown_count(rows, "row")
+    shown = f"the first {many}, --limit 0 shows all" if more else many
     total = plan.parts_fetched + plan.parts_skipped
     skipped = f", {shown_bytes(plan.bytes_skipped)} skipped" if plan.parts_skipped else ""
     return (
         f"{shown}; as of {shown_time(plan.as_of)}; mode {plan.mode}; the plan has"
-        f" {plan.parts_fetched:,} of {total:,} parts, {shown_bytes(plan.bytes_fetched)}{skipped}"
+        f" {plan.parts_fetched:,} of {shown_count(total, 'part')},"
+        f" {shown_bytes(plan.bytes_fetched)}{skipped}"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from strata.audit.standing import COST
 from strata.cli.tables import Table, pairs, rows, shown_bytes
+from strata.cli.visible import shown_count
 from strata.model.time import format_time
 from strata.rollout.gates import LADDER
 
@@ -72,12 +73,12 @@ def _evidence(seen: Mapping[str, Any]) -> dict[str, Any]:
     times = [format_time(seen[name]) for name in ("first_ms", "last_ms") if seen[name]]
     return {
         "bound": seen["bound"],
-        "judged": f"{seen['parts']:,} parts, each once for a filter;"
+        "judged": f"{shown_count(seen['parts'], 'part')}, each once for a filter;"
         f" {seen['repeats']:,} again; {seen['distinct_parts']:,} distinct",
         "filters": seen["filters"],
-        "runs": f"{seen['runs']:,} on {seen['days']:,} days",
+        "runs": f"{seen['runs']:,} on {shown_count(seen['days'], 'day')}",
         "between": " and ".join(times),
-        "looked into": f"{seen['rows']:,} rows, {shown_bytes(seen['size_bytes'])}",
+        "looked into": f"{shown_count(seen['rows'], 'row')}, {shown_bytes(seen['size_bytes'])}",
         "failed": seen["failed"],
         "missing": seen["missing"],
     }

@@ -151,12 +151,11 @@ def _draw_table(console: "Console", table: Table) -> None:
     if table.head and sum(widths) > console.width:
         _draw_blocks(console, table, cells, title)
         return
+    if title:
+        console.print(Text(title, style="bold"))
     drawn = Drawn(
         box=box.SIMPLE_HEAD if table.head else None,
         show_header=table.head,
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
         pad_edge=False,
         show_edge=False,
         padding=(0, GAP, 0, 0),
@@ -165,8 +164,9 @@ def _draw_table(console: "Console", table: Table) -> None:
     for at, (_, prose, right) in enumerate(kinds):
         drawn.add_column(
             Text(table.headline(at)),
-            no_wrap=not prose,
+            no_wrap=table.head and not prose,
             overflow="fold",
+            max_width=None if table.head or at else console.width // 2,
             justify="right" if right else "left",
             style="" if table.head else None,
         )
@@ -177,10 +177,12 @@ def _draw_table(console: "Console", table: Table) -> None:
 
 def _columns(table: Table, cells: Sequence[Sequence[str]]) -> list[tuple[int, bool, bool]]:
     """Return of each column its width, whether it may be folded, and whether it holds numbers."""
+    from rich.cells import cell_len  # of what takes two columns, such as Chinese
+
     found = []
     for at, name in enumerate(table.columns):
         texts = [line[at] for line in cells]
-        width = max(len(name) if table.head else 0, *(len(text) for text in texts))
+        width = max(cell_len(name) if table.head else 0, *(cell_len(text) for text in texts))
         prose = any(len(text) > PROSE and " " in text for text in texts)
         values = [line[at] for line in table.lines if line[at] is not None]
         numbers = (
@@ -208,7 +210,7 @@ def _draw_blocks(
         if number:
             console.print()
         drawn = Drawn.grid(padding=(0, GAP, 0, 0))
-        drawn.add_column(no_wrap=True)
+        drawn.add_column(overflow="fold", max_width=console.width // 2)  # the rest is the value's
         drawn.add_column(overflow="fold")
         for at, cell in enumerate(line):
             if cell:

@@ -15,7 +15,7 @@ from strata.cli.output import Output
 from strata.cli.reading import AsOf
 from strata.cli.remarks import remark
 from strata.cli.tables import shown_bytes
-from strata.cli.visible import shown_time
+from strata.cli.visible import shown_count, shown_time
 from strata.decide.plan import check_pushdown
 from strata.expr.filter import Filter
 from strata.format.values.beyond import python_values
@@ -127,8 +127,8 @@ def exists(
         there, found = _any_row(context, state, filter, run, asked)
     plan = found.plan
     remark(
-        f"as of {shown_time(plan.as_of)}; mode {plan.mode}; {plan.parts_fetched:,} parts read"
-        f" ({shown_bytes(plan.bytes_fetched)})"
+        f"as of {shown_time(plan.as_of)}; mode {plan.mode};"
+        f" {shown_count(plan.parts_fetched, 'part')} read ({shown_bytes(plan.bytes_fetched)})"
     )
     document = found.to_json()
     del document["count"]  # of what was read
@@ -227,7 +227,8 @@ class _Asked:
             record(context.stores, state, found.plan, found.filter, usage, context.metrics)
         plan = found.plan
         remark(
-            f"as of {shown_time(plan.as_of)}; mode {plan.mode}; {found.parts_read:,} parts read"
-            f" ({shown_bytes(found.bytes_read)}) of {plan.parts_total:,}"
+            f"as of {shown_time(plan.as_of)}; mode {plan.mode};"
+            f" {shown_count(found.parts_read, 'part')} read ({shown_bytes(found.bytes_read)})"
+            f" of {plan.parts_total:,}"
         )
         return found

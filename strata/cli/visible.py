@@ -28,6 +28,15 @@ def shown_time(value: int) -> str:
     return "beginning" if value == MIN_TIME else format_time(value)
 
 
+def shown_count(number: int, noun: str) -> str:
+    """Return a number and what it counts.
+
+    >>> shown_count(1, "part"), shown_count(1234, "part")
+    ('1 part', '1,234 parts')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def shown_error(error: StrataError) -> str:
     """Return an error on one line: its kind, what is wrong, where, and the cure."""
     said = f"{type(error).__name__}: {error.message}{_details(error.details)}{_cure(error)}"

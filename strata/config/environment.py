@@ -198,7 +198,7 @@ def check_stores(settings: StoreSettings) -> DoctorLine:
         return DoctorLine("stores", False, f"{where}: {error}", cure)
     if wrong:
         return DoctorLine("stores", False, f"{where}: {wrong}", cure)
-    return DoctorLine("stores", True, f"{where}: {shards} shards")
+    return DoctorLine("stores", True, f"{where}: {shards} {'shard' if shards == 1 else 'shards'}")
 
 
 def _wrong_with(blob: Blob) -> str:

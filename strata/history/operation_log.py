@@ -26,7 +26,9 @@ from strata.parts.prefetch import Wanted, parts_ahead
 from strata.state.state import State
 from strata.store.open import Stores
 
-DETAILED: Final = "validate"  # the operation whose details are kept; of others only the bill is
+DETAILED: Final = (
+    "validate"  # the operation whose details are kept; of others only the bill is, or why it failed
+)
 BILL: Final = ("s3_puts", "s3_gets", "s3_bytes_in", "s3_bytes_out")
 _BILL_OF: Final = itemgetter(*BILL)
 _BILLED: Final = {*BILL}
@@ -42,8 +44,8 @@ SCHEMA: Final = pa.schema(
 class Operations:
     """The operations on all shards at one time, newest first.
 
-    Shape: columns as `SCHEMA`. `details` are those of validations, and `{}` for other operations;
-    the columns of `BILL` are null where no requests were counted.
+    Shape: columns as `SCHEMA`. `details` are those of validations and failures, and `{}` for
+    others; the columns of `BILL` are null where no requests were counted.
     Units: `at_ms` milliseconds since 1970; `seconds` seconds; `bytes` and the bill's bytes, bytes.
     """
 
@@ -81,7 +83,7 @@ class Operations:
 class OperationLog:
     """Keeps what was read of the journal of one pair of stores; safe for threads.
 
-    Memory: about 200 bytes for an operation, and the details of validations.
+    Memory: about 200 bytes for an operation, and the details of validations and failures.
     """
 
     def __init__(self) -> None:
@@ -138,14 +140,15 @@ def _parts_of(stores: Stores, state: State, known: dict[str, pa.Table]) -> dict[
 
 
 def _digest(rows: pa.Table) -> pa.Table:
-    """Return what is kept of rows: the details of validations, of others what they cost."""
+    """Return what is kept of rows: details of validations and failures, of others the bill."""
     details = rows["details"]
     billed = pc.indices_nonzero(pc.match_substring(details, f'"{BILL[0]}"'))
     counted = map(orjson.loads, details.take(billed).to_pylist())
     spent = [_BILL_OF(one) if one.keys() >= _BILLED else _FREE for one in counted]
     bill = np.full((len(BILL), rows.num_rows), _FREE[0])
     bill[:, billed.to_numpy()] = np.array(spent, np.int64).reshape(-1, len(BILL)).T
-    short = pc.if_else(pc.equal(rows["what"], DETAILED), details, "{}")
+    wanted = pc.or_(pc.equal(rows["what"], DETAILED), pc.not_equal(rows["outcome"], "done"))
+    short = pc.if_else(wanted, details, "{}")
     arrays = [short if name == "details" else rows[name] for name in _FIELDS]
     return pa.table([*arrays, *(pa.array(one, mask=one < 0) for one in bill)], schema=SCHEMA)
 

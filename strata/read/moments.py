@@ -49,7 +49,7 @@ def resolve_moment(stores: Stores, state: State, moment: Moment | None) -> int |
     if label is not None:
         return label.time
     names = [label.name for label in labels_of(state)]
-    labels = one_of(text, names, none="there is none")
+    labels = one_of(text, names) if names else "this shard has none"
     raise InvalidRequest(
         "neither a time nor a label of this shard",
         shard=state.name,

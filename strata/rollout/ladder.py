@@ -369,6 +369,7 @@ def _next_step(state: State, to: str, percent: int) -> Mode:
             mode=state.rollout.mode,
             to=to,
             next=wanted or "there is none",
+            cure=f"--to {wanted}" if wanted else None,
         )
     least = 1 if wanted in SKIPPING else 0
     if isinstance(percent, bool) or not least <= percent <= 100:

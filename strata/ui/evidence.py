@@ -162,7 +162,7 @@ class _Drawing:
         for power in range(self.powers + 1):
             y = self.y(10.0**-power)
             yield element("line", style_of="rule", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
-            label = f"{100 / 10**power:g} %"
+            label = f"{100 / 10**power:.{max(power - 2, 0)}f} %"
             yield element("text", label, style_of="side", x=LEFT - 8, y=y + 4)
 
     def scale_of_counts(self) -> Iterator[Markup]:

@@ -87,7 +87,7 @@ def _templates() -> Environment:
         name: getattr(shown, name)
         for name in (
             *("counted", "several", "size", "sizes", "money"),
-            *("when", "age", "doer", "with_commas"),
+            *("when", "age", "doer", "trouble", "with_commas"),
         )
     }
     env.globals |= {
@@ -380,4 +380,5 @@ def rendered_problem(pages: ConsolePages, base: str, error: StrataError) -> tupl
     """Return the status and the page of an error."""
     kind = type(error).__name__
     missing = isinstance(error, InvalidRequest)
-    return (404 if missing else 503), pages.problem(base, kind, str(error))
+    status, title = (404, "Not found") if missing else (503, kind)
+    return status, pages.problem(base, title, str(error))

@@ -4,6 +4,7 @@ import math
 import re
 from typing import Final
 
+import orjson
 from markupsafe import Markup, escape
 
 from strata.model.time import MIN_TIME, format_time
@@ -100,6 +101,16 @@ def doer(who: str) -> tuple[str, str]:
     """
     words = who.split(" ")
     return (" ".join(words[:2]), words[2]) if words[0] == "airflow" and words[2:] else (who, "")
+
+
+def trouble(details: str) -> str:
+    """Return the error in the details of an operation; empty: it had none.
+
+    >>> trouble('{"error": "Unavailable: no answer"}'), trouble('{"rows": 1}'), trouble("")
+    ('Unavailable: no answer', '', '')
+    """
+    found = orjson.loads(details).get("error") if details else ""
+    return found if isinstance(found, str) else ""
 
 
 def with_commas(text: str) -> str:

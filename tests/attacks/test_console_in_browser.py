@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,10 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from strata.machine.machine import Machine
+from strata.model.spec import AboutSpec
 from strata.rollout import ladder
+from strata.state.state import State
+from strata.state.step import step
 from strata.store.open import Stores
 from strata.ui.answers import Answers, Desk
 from strata.ui.web import console, of_token
@@ -121,6 +124,19 @@ def test_pages_show_well_and_ask_for_nothing_outside(
     browser: Browser, place: Place, width: int, dark: bool
 ) -> None:
     shows_well(browser, place, width=width, dark=dark)
+
+
+def test_words_without_an_end_are_folded_on_a_telephone(browser: Browser) -> None:
+    word = "a.very.long.name." * 9
+    stores = filled(texts=(word,))
+
+    def about(state: State, now_ms: int) -> tuple[State, None]:
+        described = AboutSpec(word, word, (word, word))
+        return step(state, now_ms, spec=replace(state.spec, about=described)), None
+
+    Machine(stores).apply(NAME, about)
+    with served(of_token(console(lambda: pages_of(stores)), TOKEN)) as base:
+        shows_well(browser, Place(stores, base), width=390, dark=False)
 
 
 def test_hostile_texts_are_text_also_where_no_policy_holds(browser: Browser, place: Place) -> None:

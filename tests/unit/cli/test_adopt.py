@@ -77,7 +77,7 @@ def test_rejected_rows_are_said(cli: Cli, tmp_path: Path) -> None:
     code, _, said = cli.run("adopt", "mirror", "--from", world.at)
 
     assert code == 0, said
-    assert "1 rows could not be stored exactly" in said
+    assert "1 row could not be stored exactly" in said
     assert "strata quarantine show mirror" in said
 
 

@@ -75,3 +75,15 @@ def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:
     assert cli.run("verify", "nothing")[0] == 2
     assert cli.run("verify", "nothing", "--backup", target)[0] == 2
     assert cli.run("backup", f"file://{cli.root}/blob")[0] == 2
+
+
+def test_a_target_that_is_no_address_is_named_as_the_backup(cli: Cli) -> None:
+    for words in (
+        ("backup", "/a/folder"),
+        ("backups", "/a/folder"),
+        ("verify", "--backup", "/a/folder"),
+    ):
+        code, _, error = cli.run(*words)
+        assert code == 2
+        assert "backup='/a/folder' (cure: file:///folder" in error
+        assert "store.blob" not in error

@@ -84,3 +84,8 @@ def test_several_shards_have_one_time(cli: Cli) -> None:
     assert (found["as_of"], [one["upper"] for one in found["shards"]]) == (1499, [2000, 1500])
     assert cli.run("together", "events", "other")[1] == "1499\n"
     assert cli.json("read", "other", "--as-of", "1499")["rows"] == 1
+
+
+def test_a_shard_without_labels_says_so(cli: Cli) -> None:
+    _, _, error = cli.run("read", "events", "--as-of", "tomorrow")
+    assert "(cure: labels: this shard has none; times: " in error

@@ -76,7 +76,7 @@ def test_read_shows_the_first_rows_and_says_that_there_are_more(cli: Cli) -> Non
     assert lines[1] == ["0", "a", '{"n":0}', "1970-01-01T00:00:00.999Z", "1"]
     assert len(lines) == 21
     assert "the first 20 rows, --limit 0 shows all" in err
-    assert "1 of 1 parts" in err
+    assert "1 of 1 part," in err
 
 
 @pytest.mark.parametrize(
@@ -528,3 +528,64 @@ def test_the_console_is_served_to_whoever_has_its_address(cli: Cli) -> None:
             urllib.request.urlopen(address.partition("?")[0], timeout=30)
         process.terminate()
     assert "/shards/events" in page
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, *tables: Table, columns: int = 80) -> str:
+    """Return what a terminal shows of tables."""
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stdout", shown)
+    write_tables(tables)
+    return shown.getvalue()
+
+
+def test_wide_characters_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (
+        "東京都千代田区霞が関一丁目",
+        "大阪府大阪市北区中之島終",
+        "日本語の長い文字列完",
+        "👩🎉" * 6,
+    )
+    shown = drawn(monkeypatch, Table("", ("one", "two", "three", "four"), (words,), data=True))
+    for word in words:
+        assert word in shown
+
+
+def test_a_long_name_leaves_room_for_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "a_column_name_" * 9 + "end"
+    block = Table("", ("id", name, "c"), (("first", "second", "x" * 60),), data=True)
+    shown = drawn(monkeypatch, block, Table("", ("name", "value"), ((name, "third"),), head=False))
+    for value in ("first", "second", "third"):
+        assert value in shown
+    assert "…" not in shown
+
+
+def test_a_title_is_not_folded_to_the_width_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = drawn(monkeypatch, Table("evidence of all filters", ("a",), (("1",),)))
+    assert shown.splitlines()[0].rstrip() == "evidence of all filters"
+
+
+def test_bounds_are_values_and_no_counts(cli: Cli) -> None:
+    row = json.dumps({"id": 73_967_600_000, "kind": "a", "payload": {"n": 1}})
+    cli.ingest(0, row)
+    shown = on_terminal("stats", "show", "events", "--config", str(cli.config), columns=200)
+    assert "73967600000" in shown
+    assert "73,967,600,000" not in shown
+
+
+def test_what_there_is_none_of_is_named(cli: Cli) -> None:
+    for words, said in (
+        (("consumers", "events"), "consumers: none"),
+        (("erasures", "events"), "certificates of events: none"),
+    ):
+        assert said in on_terminal(*words, "--config", str(cli.config))
+
+
+def test_settings_are_shown_as_their_file_has_them(cli: Cli) -> None:
+    _, out, _ = cli.run("settings")
+    given = dict(line.split("\t")[:2] for line in out.splitlines())
+    assert given["rollout.kill"] == "false"
+    assert given["usage.log"] == "true"
+    assert given["rollout.audit_parts"] == ""

@@ -92,6 +92,14 @@ def test_a_tighter_bound_is_drawn_lower() -> None:
     assert float(line.get("y1", "")) > heights[-1]  # it is not reached
 
 
+def test_small_bounds_are_written_out() -> None:
+    drawn = ElementTree.fromstring(str(evidence_svg([EvidencePoint(0, 100_000_000, 1, 0)], [], [])))
+    sides = [e.text for e in drawn.findall("./text") if e.get("class") == "side"]
+    assert sides[:3] == ["100 %", "10 %", "1 %"]
+    assert "0.00001 %" in sides
+    assert not any("e-" in str(text) for text in sides)
+
+
 def test_one_point_is_drawn(stores: Stores) -> None:
     (point,) = points_of([Machine(stores).load(WEATHER)], [])
     assert "after 0 parts judged" in str(evidence_svg([point], [], []))

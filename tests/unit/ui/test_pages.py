@@ -37,8 +37,8 @@ from strata.ui.shown import whole_names
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
-from tests.support.console import DAY, NAME, filled, pages_of
-from tests.support.stored import killed, settings
+from tests.support.console import DAY, NAME, RELATION, filled, pages_of
+from tests.support.stored import create, killed, memory_stores, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EVERY = (*HOSTILE, *CALLING, *TRICKY)
@@ -126,6 +126,26 @@ def test_what_is_to_be_weighed_counts_validations(many: int, said: str) -> None:
         Machine(stores).apply(NAME, partial(record_verdicts, key=f"verdicts/{n}"))
     page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
     assert f"<b>No finding</b> in {'the last ' * (many > 1)}{said}" in page
+
+
+def test_a_validation_that_failed_before_its_verdict_is_weighed() -> None:
+    stores = filled()
+    note(stores, Metrics(), "validate", stores.clock(), {"shard": NAME}, 1, by="ann")
+    page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
+    assert "<b>Failed</b> is how the last validation ended" in page
+    assert "No validation</b>" not in page
+
+
+def test_the_page_says_how_to_ask_for_the_next_step() -> None:
+    stores = filled()
+    command = f"<code>strata rollout request {NAME} --to soft --reason WHY</code>"
+    assert (
+        command not in client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
+    )  # it is asked
+    stores = memory_stores()
+    create(stores, RELATION)
+    page = client(pages_of(stores)).get(f"/shards/{NAME}/rollout").text
+    assert f"Ask for the step: {command}; somebody else approves it." in page
 
 
 def test_a_shard_of_sums_says_of_which_shard_they_are() -> None:
@@ -460,6 +480,15 @@ def test_what_steps_want_is_written_side_by_side_and_never_upon_each_other(
     heights = [float(y) for y, _ in labels]
     assert all(b - a >= 14 for a, b in zip([42, *heights], heights, strict=False))
     assert [text for _, text in labels] == said
+
+
+def test_the_error_of_an_operation_stands_below_its_outcome() -> None:
+    stores = filled()
+    error = "Unavailable: no answer from <the store>"
+    note(stores, Metrics(), "ingest", 0, {"shard": NAME}, 1, by="ann", error=error)
+    page = client(pages_of(stores)).get(f"/shards/{NAME}").text
+    said = "Unavailable: no answer from &lt;the store&gt;"
+    assert f'failed</span><span class="help trouble">{said}</span>' in page
 
 
 def test_the_run_of_airflow_stands_below_who_did_it() -> None:

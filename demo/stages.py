@@ -12,7 +12,7 @@ from demo.api import ENDED
 from demo.progress import Progress
 from demo.tasklog import last_lines, log_file
 
-POLL_SECONDS: Final = 0.3
+POLL_SECONDS: Final = 0.5
 TAIL_LINES: Final = 30
 
 

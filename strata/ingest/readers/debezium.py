@@ -114,13 +114,15 @@ def _raw(
     relation: Relation,
     names: Sequence[str],
     passed: int | None,
+    marks: Sequence[str] = (),
 ) -> RawFile:
     """Return the rows of events. If `passed` is None, they are records with plain JSON values.
 
-    A row is rejected if it lacks a column and has the same name in other capital letters.
+    A row is rejected if it lacks a column and has the same name in other capital letters. `marks`:
+    columns of rows that the shard does not have.
     """
     whole = {tuple(event.row) for event in found.values if event.op in WHOLE}
-    in_rows = [name for name in names if name != SOURCE_TIME]
+    in_rows = [*relation.by_name, *marks]
     otherwise = keys_spelt_otherwise((event.row for event in found.values), in_rows)
     lost = [why_lost(event.row, otherwise) for event in found.values] if otherwise else []
     events: list[Event] = (found := found.without(source, lost)).values
@@ -373,7 +375,8 @@ def read_records(
         else:
             kept.append(row)
             events.append(event)
-    return _raw(source, found.only(kept, events, bad), relation, names, None)
+    marks = [deleted] if deleted else []
+    return _raw(source, found.only(kept, events, bad), relation, names, None, marks)
 
 
 def _record(value: Any, key: set[str], deleted: str) -> Event | str:

@@ -230,3 +230,14 @@ def test_a_row_with_a_name_in_other_letters_is_rejected(
         one["reason"][: len(reason)] for part in rejected(world.stores, "s") for one in part.rows
     ]
     assert found == ([reason] if reason else [])
+
+
+def test_a_time_beside_a_row_is_no_missing_key_of_it(tmp_path: Path) -> None:
+    source = {"paths": ["in/"], "format": "jsonl", "envelope": "upsert", "schema_changes": "report"}
+    time = {"from": "source", "column": "timestamp"}
+    world = world_of(tmp_path, source=source, time=time)
+    row = {"id": 1, "name": "a", "TIMESTAMP": "x"}
+
+    rows, report = stored(world, {"key": {"id": 1}, "value": row, "timestamp": 5})
+
+    assert (rows, report.counts.rejected) == ([(1, "a")], 0)

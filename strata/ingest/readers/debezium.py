@@ -32,6 +32,7 @@ from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.shown import FAILS
+from strata.ingest.values.spelt import keys_spelt_otherwise, why_lost
 from strata.model.schema import Relation
 from strata.model.types import Kind
 
@@ -113,13 +114,21 @@ def _raw(
     relation: Relation,
     names: Sequence[str],
     passed: int | None,
+    marks: Sequence[str] = (),
 ) -> RawFile:
-    """Return the rows of events. If `passed` is None, they are records with plain JSON values."""
-    events: list[Event] = found.values
+    """Return the rows of events. If `passed` is None, they are records with plain JSON values.
+
+    A row is rejected if it lacks a column and has the same name in other capital letters. `marks`:
+    columns of rows that the shard does not have.
+    """
+    whole = {tuple(event.row) for event in found.values if event.op in WHOLE}
+    in_rows = [*relation.by_name, *marks]
+    otherwise = keys_spelt_otherwise((event.row for event in found.values), in_rows)
+    lost = [why_lost(event.row, otherwise) for event in found.values] if otherwise else []
+    events: list[Event] = (found := found.without(source, lost)).values
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     if passed is not None:
         _check_units(source, events, relation)
-    whole = {tuple(event.row) for event in events if event.op in WHOLE}
     own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
     return RawFile(
@@ -366,7 +375,8 @@ def read_records(
         else:
             kept.append(row)
             events.append(event)
-    return _raw(source, found.only(kept, events, bad), relation, names, None)
+    marks = [deleted] if deleted else []
+    return _raw(source, found.only(kept, events, bad), relation, names, None, marks)
 
 
 def _record(value: Any, key: set[str], deleted: str) -> Event | str:

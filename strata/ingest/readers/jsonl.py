@@ -1,11 +1,10 @@
 """Reads JSON: one object per line, or one array of objects; values by key.
 
 A missing key is null; keys that are not requested are ignored. An object is rejected if it lacks a
-column and has the same name in other cases of letters: its value would be lost. Arrow reads lines
-as a table if that gives the same (`json_table`).
+column and has the same name in other cases of letters or with blanks: its value would be lost.
+Arrow reads lines as a table if that gives the same (`json_table`).
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -19,11 +18,11 @@ from strata.ingest.values.cast import from_arrow, from_objects
 from strata.ingest.values.exact_json import Twice
 from strata.ingest.values.shown import shown as text_of
 from strata.ingest.values.shown import shown_scalar
+from strata.ingest.values.spelt import keys_spelt_otherwise, may_be_spelt_otherwise, why_lost
 from strata.model.types import ColumnType
 
 __all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown_object"]
 
-ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
 NO_TYPES: Final[Mapping[str, ColumnType]] = {}
 
 
@@ -62,7 +61,7 @@ def read_objects(
     table = read_table(data, pa.schema(fields), others=True)
     if table is None or any(table[name].null_count for name in optional):
         return None  # otherwise null and missing must be distinguished
-    if may_hold_other_cases(data, [name for name in names if table[name].null_count]):
+    if may_be_spelt_otherwise(data, [name for name in names if table[name].null_count]):
         return None
     return RawFile(
         file=source.name,
@@ -88,13 +87,10 @@ def one_by_one(
 ) -> RawFile:
     """Return the values of the keys `names`, reading each object by itself."""
     plain = set(map(type, found.values)) <= {dict}
-    cases = other_cases(found.values, names)
-    judged = not plain or bool(cases)
-    reasons = [_none(value, names, cases) for value in found.values] if judged else []
-    if any(reasons):
-        kept = [row for row, reason in enumerate(reasons) if reason is None]
-        bad = [found.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]
-        found = found.only(kept, [found.values[row] for row in kept], bad)
+    otherwise = keys_spelt_otherwise(found.values, names)
+    judged = not plain or bool(otherwise)
+    reasons = [_none(value, names, otherwise) for value in found.values] if judged else []
+    found = found.without(source, reasons)
     objects = found.values
     return RawFile(
         file=source.name,
@@ -109,42 +105,12 @@ def one_by_one(
 
 
 def _none(
-    value: Mapping[str, object] | None, names: Sequence[str], cases: Mapping[str, str]
+    value: Mapping[str, object] | None, names: Sequence[str], otherwise: Mapping[str, str]
 ) -> str | None:
     """Return why a value is not an object of these columns; None: it is one."""
     if value is None:
         return "not a JSON object"
-    for key in cases.keys() & value.keys():
-        if cases[key] not in value:
-            return f"the key {key} differs from the column {cases[key]} in capital letters alone"
-    return twice(value, names)
-
-
-def other_cases(
-    objects: Sequence[Mapping[str, object] | None], names: Sequence[str]
-) -> dict[str, str]:
-    """Return the keys that differ from a name in the case of ASCII letters alone, with the name."""
-    alike = {_lower(name): name for name in names}
-    keys = {key for value in objects if value is not None for key in value}.difference(names)
-    return {key: alike[_lower(key)] for key in sorted(keys) if _lower(key) in alike}
-
-
-def may_hold_other_cases(data: bytes, names: Sequence[str]) -> bool:
-    """Return whether a text may have a key that differs from a name in capital letters alone.
-
-    Errs: a value that is such a text counts as well.
-    """
-    if not names:
-        return False
-    if b"\\u00" in data and ESCAPED_LETTER.search(data):
-        return True
-    lower = data.lower()
-    quoted = [f'"{name}"'.encode() for name in names]
-    return any(lower.count(text.lower()) > data.count(text) for text in quoted)
-
-
-def _lower(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass").lower()  # of bytes: ASCII letters alone
+    return why_lost(value, otherwise) or twice(value, names)
 
 
 def twice(value: object, names: Sequence[str]) -> str | None:

@@ -46,6 +46,14 @@ class Objects:
         numbers = [self.numbers[row] for row in kept]
         return Objects(values, numbers, self.text, [*self.malformed, *malformed])
 
+    def without(self, source: SourceFile, reasons: Sequence[str | None]) -> "Objects":
+        """Return the rows without a reason to reject them; the others are malformed."""
+        if not any(reasons):
+            return self
+        kept = [row for row, reason in enumerate(reasons) if reason is None]
+        bad = [self.reject(source, row, reason) for row, reason in enumerate(reasons) if reason]
+        return self.only(kept, [self.values[row] for row in kept], bad)
+
     def reject(self, source: SourceFile, row: int, reason: str) -> Reject:
         """Return a row as rejected."""
         number = self.numbers[row]

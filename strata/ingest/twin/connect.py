@@ -201,6 +201,7 @@ def _object(value: Any, schema: Schema | None, column_type: ColumnType) -> objec
         return shapes.map_of(list(value.items()), column_type, part)
     if twice:
         raise Undecided("a field of a record comes twice")
+    shapes.check_names(value, column_type)
     fields = [] if schema is None else schema.get("fields") or []
     known = {field.get("field"): field for field in fields}
     found = {}

@@ -245,6 +245,7 @@ def _struct(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> obj
     kind = column_type.kind
     types = {field.name: field.type for field in arrow_type}
     if kind is Kind.RECORD:
+        shapes.check_names(types, column_type)
         parts = {
             field.name: from_python(value[field.name], types[field.name], field.type)
             for field in column_type.fields

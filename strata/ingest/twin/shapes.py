@@ -42,12 +42,27 @@ def map_of(pairs: Sequence[tuple[Any, Any]], column_type: ColumnType, read: Read
 
 
 def record_of(parts: Mapping[str, Any], column_type: ColumnType, read: Read) -> dict[str, Any]:
-    """Return a record: missing fields are null, undeclared ones are ignored."""
+    """Return a record: missing fields are null, undeclared ones are ignored.
+
+    Raises: Unreadable if a field is missing that is there in other capital letters or with blanks.
+    """
     found = {}
+    check_names(parts, column_type)
     for field in column_type.fields:
         value = parts.get(field.name)
         found[field.name] = None if value is None else read(value, field.type)
     return found
+
+
+def check_names(parts: Iterable[str], column_type: ColumnType) -> None:
+    """Refuse parts of a record that lack a field and have it in other letters or with blanks.
+
+    Raises: Unreadable.
+    """
+    own, there = {field.name for field in column_type.fields}, set(parts)
+    spare = {name.strip().lower() for name in there - own}
+    if any(name.strip().lower() in spare for name in own - there):
+        raise Unreadable("a field of a record has other capital letters")
 
 
 def array_of(

@@ -18,6 +18,7 @@ from strata.format.encodings import arrow_type
 from strata.ingest.values.column import NONE_BAD, Cast, Rows
 from strata.ingest.values.exact_json import NumberText
 from strata.ingest.values.literals import Shaped, Text, parse_literal
+from strata.ingest.values.spelt import keys_spelt_otherwise, lost_key
 from strata.model.types import ColumnType, Kind
 
 Objects = Callable[[Sequence[Any], ColumnType], Cast]
@@ -186,7 +187,9 @@ def _record(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast
         casts.append(convert(column, field.type))
     if not casts:
         casts = [Cast(pa.nulls(len(values), kind.field(0).type), NONE_BAD)]
-    return joined(casts, _nulls(values), kind)
+    otherwise = keys_spelt_otherwise(values, [field.name for field in target.fields])
+    lost = [n for n, v in enumerate(values if otherwise else []) if v and lost_key(v, otherwise)]
+    return joined(casts, _nulls(values), kind).also(np.array(lost, np.int64))
 
 
 def _range(values: Sequence[Any], target: ColumnType, convert: Objects) -> Cast:

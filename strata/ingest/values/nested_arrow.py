@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from strata.format.encodings import DIMENSIONS, arrow_type
 from strata.ingest.values.column import NONE_BAD, Cast, with_nulls
 from strata.ingest.values.nested import FLAGS, RANGE, cut_into_lists, joined, mapped, structure
+from strata.ingest.values.spelt import spelt_otherwise
 from strata.model.types import ColumnType, Kind
 
 Arrays = Callable[[pa.Array, ColumnType], Cast]
@@ -35,7 +36,8 @@ def nested_arrow(values: pa.Array, target: ColumnType, convert: Arrays) -> Cast:
 
     A list is an array of one dimension. Missing fields of a struct are null, undeclared ones are
     ignored.
-    Raises: TypeError when the column's family is not the type's.
+    Raises: TypeError when the column's family is not the type's, and when a struct has a missing
+    field in other capital letters or a field twice.
     """
     builder = _BUILDERS[target.kind]
     cast = builder(values, target, convert)
@@ -119,6 +121,9 @@ def _child(values: pa.Array, name: str) -> pa.Array:
     if not pa.types.is_struct(values.type):
         raise TypeError(values.type)
     index = values.type.get_field_index(name)
+    names = [field.name for field in values.type]
+    if index < 0 and (name in names or spelt_otherwise(names, [name])):
+        raise TypeError(values.type)
     return pa.nulls(len(values)) if index < 0 else values.flatten()[index]
 
 

@@ -198,3 +198,46 @@ def test_documents_of_mongodb_are_rejected_with_the_cure(tmp_path: Path) -> None
     assert (rows, report.counts.rejected) == ([], 2)
     [batch] = rejected(world.stores, world.state.name)
     assert {row["reason"] for row in batch.rows} == {DOCUMENT}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ({"id": 1, "NAME": "b"}, "the key NAME differs from the column name in capital letters"),
+        ({"key": {"ID": 1}, "value": {"name": "b"}}, "the key ID differs from the column id"),
+        ({"key": {"Id": 1}, "value": None}, "the key Id differs from the column id"),
+        (
+            {"id": 1, "name": "b", "__deleted ": "true"},
+            "the key __deleted  differs from the column __deleted",
+        ),
+        ({"id": 1, "name": "b", "__DELETED": True}, "the key __DELETED differs from the column"),
+        ({"id": 1, "name": "a", "NAME": "b"}, ""),
+    ],
+)
+def test_a_row_with_a_name_in_other_letters_is_rejected(
+    tmp_path: Path, line: dict[str, Any], reason: str
+) -> None:
+    # A null would replace the value of the row, and a row that is marked deleted would stay.
+    source = {"paths": ["in/"], "format": "jsonl", "envelope": "upsert", "max_rejected": 1.0}
+    more = {"deleted_column": "__deleted", "schema_changes": "report"}
+    world = world_of(tmp_path, source={**source, **more})
+
+    rows, report = stored(world, THERE, line)
+
+    assert rows == [(1, "a")]
+    assert report.counts.rejected == bool(reason)
+    found = [
+        one["reason"][: len(reason)] for part in rejected(world.stores, "s") for one in part.rows
+    ]
+    assert found == ([reason] if reason else [])
+
+
+def test_a_time_beside_a_row_is_no_missing_key_of_it(tmp_path: Path) -> None:
+    source = {"paths": ["in/"], "format": "jsonl", "envelope": "upsert", "schema_changes": "report"}
+    time = {"from": "source", "column": "timestamp"}
+    world = world_of(tmp_path, source=source, time=time)
+    row = {"id": 1, "name": "a", "TIMESTAMP": "x"}
+
+    rows, report = stored(world, {"key": {"id": 1}, "value": row, "timestamp": 5})
+
+    assert (rows, report.counts.rejected) == ([(1, "a")], 0)

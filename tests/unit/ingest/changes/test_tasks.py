@@ -488,3 +488,21 @@ def test_the_shard_is_the_table_at_any_time(
     for time, table in tables.items():
         if time < world.state.upper:
             assert table_at(world, time) == table
+
+
+@pytest.mark.parametrize("policy", ["refuse", "report"])
+def test_a_column_in_other_capital_letters_is_no_null(tmp_path: Path, policy: str) -> None:
+    world = world_of(tmp_path, "debezium", schema_changes=policy, max_rejected=1.0)
+    put(world, 1, [event("c", 1, ("a", "A"), 1)])
+    run(world, 1, 1)
+    other = event("u", 1, ("b", "B"), 5)
+    other["after"] = {"id": 1, "NAME": "b", "big": "B"}
+    put(world, 2, [other])
+
+    if policy == "refuse":
+        with pytest.raises(InvalidRequest, match="does not declare") as caught:
+            run(world, 2, 2)
+        assert "call it 'name' in the source" in str(caught.value)
+    else:
+        assert [one.counts.rejected for one in run(world, 2, 2)] == [1]
+    assert table_at(world, DAY - 1) == {1: ("a", "A")}

@@ -286,3 +286,28 @@ def test_a_key_in_other_capital_letters_is_no_missing_key(
         [(size + 1, reason)] if reason else []
     )
     assert raw.count == size + (not reason)
+
+
+@pytest.mark.parametrize("size", [1, SMALL_BYTES // 20])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{" id": 1, "größe": "a"}', "the key  id differs from the column id in blanks or capital"),
+        ('{"id  " : 1, "größe": "a"}', "the key id   differs from the column id in blanks or"),
+        ('{"id": 1, "GRÖSSE": "a"}', ""),  # two letters for one
+        ('{"id": 1, "GRößE": "a"}', "the key GRößE differs from the column größe in capital"),
+        ('{"id": 1, "GRÖßE": "a"}', "the key GRÖßE differs from the column größe in capital"),
+        ('{"id": 1, "GR\\u00d6ßE": "a"}', "the key GRÖßE differs from the column größe in"),
+        ('{"id": 1, "text": " größe", "more": "größe "}', ""),
+    ],
+)
+def test_a_key_with_blanks_or_in_other_letters_is_no_missing_key(
+    put, line: str, reason: str, size: int
+) -> None:
+    types = {"id": parse_type("int64"), "größe": parse_type("string")}
+    data = '{"id": 1, "größe": "b"}\n' * size + line + "\n"
+    raw = read_jsonl(put(data.encode()), list(types), (), types)
+
+    assert [(one.line, one.reason[: len(reason)]) for one in raw.malformed] == (
+        [(size + 1, reason)] if reason else []
+    )

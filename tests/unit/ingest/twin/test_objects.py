@@ -78,6 +78,7 @@ def of(text: str) -> Any:
         ),
         ("map<int32>", '{"a":1,"b":null}', {"a": 1, "b": None}),
         ("record<a: int32, b: int32>", '{"a":1,"c":2}', {"a": 1, "b": None}),
+        ("record<a: int32, b: int32>", '{"a":1,"A":2}', {"a": 1, "b": None}),
         (
             "array<list<int32>>",
             "[[1,2],[3]]",
@@ -122,6 +123,8 @@ def test_a_json_value_is_read(kind: str, text: str, value: Any) -> None:
         ("map<int32>", '[["a",1]]'),
         ("map<int32>", '{"a":1,"a":1}'),
         ("record<a: int32>", "[1]"),
+        ("record<a: int32>", '{"A":1}'),
+        ("record<a: int32, b: int32>", '{"b":1,"a ":null}'),
         ("array<int32>", "[[1],2]"),
         ("jsonb", '"\\udc00"'),
         ("jsonb", '{"\\ud800":1}'),

@@ -1,0 +1,73 @@
+"""Names that differ from a wanted name in capital letters or blanks alone: `ID` and ` id` for `id`.
+
+A missing name is null, and other names are ignored. A value under such a name would be lost.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
+NO_NAMES: Final[Mapping[str, str]] = {}
+
+
+def spelt_otherwise(keys: Iterable[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the keys that differ from a name in capital letters or blanks alone, with the name."""
+    others = set(keys).difference(names)
+    if not others:
+        return {}
+    alike = {_plainly(name): name for name in names}
+    return {key: alike[_plainly(key)] for key in sorted(others) if _plainly(key) in alike}
+
+
+def keys_spelt_otherwise(
+    objects: Iterable[Mapping[str, Any] | None], names: Sequence[str]
+) -> Mapping[str, str]:
+    """Return what `spelt_otherwise` returns for the keys of objects that lack a name."""
+    known = set(names)
+    lacking = (value for value in objects if value is not None and not known <= value.keys())
+    return spelt_otherwise({key for value in lacking for key in value}, names)
+
+
+def lost_key(value: Mapping[str, Any], otherwise: Mapping[str, str]) -> str | None:
+    """Return the first key of an object whose value would be lost, as the object lacks its name."""
+    if not otherwise:
+        return None
+    keys = otherwise.keys() & value.keys()
+    return next((key for key in sorted(keys) if otherwise[key] not in value), None)
+
+
+def why_lost(value: Mapping[str, Any], otherwise: Mapping[str, str]) -> str | None:
+    """Return why an object is rejected whose value would be lost; None: none would be."""
+    key = lost_key(value, otherwise)
+    if key is None:
+        return None
+    what = "capital letters" if key == key.strip() else "blanks or capital letters"
+    return f"the key {key} differs from the column {otherwise[key]} in {what} alone"
+
+
+def may_be_spelt_otherwise(data: bytes, names: Sequence[str]) -> bool:
+    """Return whether a text of JSON may have a key that is spelt as `spelt_otherwise` says.
+
+    Errs: a value that is such a text counts as well.
+    """
+    if not names:
+        return False
+    if b"\\u" in data and (ESCAPED_LETTER.search(data) or not all(map(str.isascii, names))):
+        return True
+    plain = all(map(str.isascii, names))
+    lower = data.lower() if plain else data.decode(errors="replace").lower().encode()
+    return any(_is_spelt_otherwise(name, data, lower) for name in names)
+
+
+def _is_spelt_otherwise(name: str, data: bytes, lower: bytes) -> bool:
+    low = name.lower().encode()
+    if lower.count(b'"' + low + b'"') > data.count(f'"{name}"'.encode()):
+        return True
+    text = re.escape(low)
+    blanks = (b" " + text + rb' *"\s*:', b'"' + text + rb' +"\s*:')  # before, behind
+    return any(re.search(pattern, lower) for pattern in blanks)
+
+
+def _plainly(name: str) -> str:
+    return name.strip().lower()

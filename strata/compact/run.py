@@ -122,7 +122,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
 
 @contextmanager
 def _noticed(machine: Machine, planned: State) -> Iterator[None]:
-    """Separate a blob that is lost from one that went with a batch which is not in the shard any more.
+    """Separate a lost blob from one that went with a batch that the shard has no more.
 
     Raises: Fenced for the latter.
     """

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +44,7 @@ from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.read.subscription import Sink, Subscription, Wish, following
 from strata.read.together import common_moment
 from strata.read.values import ValuesFound, distinct_values, extreme_value
+from strata.state.changed import changes_between
 from strata.state.consumers import KEEP_MS
 from strata.state.described import describe, summarise
 from strata.state.labels import Label, drop_labels, labels_of, set_label
@@ -472,8 +474,10 @@ class Shard:
         return done.evolved.relation
 
     def history(self, limit: int) -> list[dict[str, Any]]:
-        """Return the last states, newest first, with the commit that each brought."""
-        return [_entry(state) for state in Machine(self.stores).history(self.name, limit)]
+        """Return the last states, newest first: the commit that each brought, and its changes."""
+        states = Machine(self.stores).history(self.name, limit + 1)  # the last one to compare with
+        pairs = zip_longest(states[:limit], states[1 : limit + 1])
+        return [_entry(state, before) for state, before in pairs]
 
 
 def _plain(where: str | None) -> Callable[[State], Filter] | None:
@@ -561,11 +565,12 @@ def _settings(address: str | os.PathLike[str] | None) -> Settings:
     )
 
 
-def _entry(state: State) -> dict[str, Any]:
+def _entry(state: State, before: State | None) -> dict[str, Any]:
     last = state.commits[-1] if state.commits and state.commits[-1].seqno == state.seqno else None
     return {
         **summarise(state),
         "at": format_time(state.walltime_ms),
+        "changed": changes_between(before, state),
         "commit": last.token if last else "",
         "reason": state.rollout.reason if state.rollout.changed_ms == state.walltime_ms else "",
     }

@@ -13,7 +13,7 @@ from strata.cli.tables import pairs, rows
 from strata.errors import InvalidRequest
 from strata.gc.sweep import SweepReport, purge
 from strata.gc.verdicts import Fate
-from strata.model.near import one_of
+from strata.machine.names import nearest_shards
 from strata.model.runner import threads
 from strata.model.settings import Settings
 from strata.store.keys import parse_key
@@ -91,16 +91,29 @@ def restore(
 ) -> Answer:
     """Bring deleted blobs back while the store still keeps them aside."""
     for key in keys:
-        parse_key(key)
+        _check_key(key)
+    for key in keys:
         context.stores.blob.restore(key)
     return answer({"restored": keys}, rows("restored", [{"key": key} for key in keys], ("key",)))
+
+
+def _check_key(key: str) -> None:
+    try:
+        parse_key(key)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            "not the key of a blob of a shard",
+            key=key,
+            cure="a whole key, such as shards/NAME/parts/…, as `gc run` listed it; "
+            "a whole shard comes back with `strata restore`",
+        ) from error
 
 
 def _names(context: Context, shards: Sequence[str] | None) -> list[str]:
     known = context.machine.names(dropped=True)
     for name in shards or ():
         if name not in known:
-            raise InvalidRequest("no such shard", shard=name, cure=one_of(name, known))
+            raise InvalidRequest("no such shard", shard=name, cure=nearest_shards(name, known))
     return list(shards or known)
 
 

@@ -241,9 +241,9 @@ def show(
     }
     return answer(
         document,
-        rows(shard, flat, names),
         rows("what is known, by column", known, [*known[0]] if known else ()),
         rows("what readers' filters skipped with", weights, ("column", "usefulness")),
+        rows("what is known, by part", flat, names),
     )
 
 

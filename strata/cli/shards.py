@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
+import orjson
 import typer
 import yaml
 
@@ -19,6 +20,12 @@ from strata.history import operations
 from strata.ingest.readers.infer import infer as infer_spec
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
+
+STATES: Final = (
+    *("seqno", "at", "changed", "since", "upper"),
+    *("batches", "parts", "updates", "mode", "commit"),
+)
+OPERATIONS: Final = ("at", "what", "who", "outcome", "rows", "bytes", "seconds", "error")
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +85,7 @@ def create(
     elif spec is not None:
         raw = yaml_mapping(spec)
     else:
-        raise InvalidRequest("nothing declares the shard", cure="--spec FILE, or --infer PATH")
+        raise _undeclared(name, context.settings.shards_dir)
     declared = parse_spec({"name": name, **raw})
     if declared.name != name:
         raise InvalidRequest(
@@ -87,6 +94,20 @@ def create(
     context.machine.create(declared, revive=revive)
     made = context.shard(name).inspect()
     return answer(made, text, pairs("", made))
+
+
+def _undeclared(name: str, folder: str) -> InvalidRequest:
+    """Return the error of `create` without a declaration; it names a file that has one."""
+    found = Path(folder) / f"{name}.yaml"
+    there = found.is_file()
+    return InvalidRequest(
+        "no declaration of the shard was given",
+        shard=name,
+        **({"file": str(found)} if there else {"shards_dir": folder}),
+        cure=f"--spec {found}, or `strata ingest {name}`, which creates what its file declares"
+        if there
+        else f"--spec FILE, or --infer PATH; `strata apply` and `strata ingest` look in {folder}",
+    )
 
 
 def _only_proposed(given: Mapping[str, Any]) -> bool:
@@ -112,13 +133,20 @@ def history(
     """Show the last operations on a shard, and what each of its last commits changed."""
     entries = context.shard(shard).history(limit)
     done = [asdict(one) for one in operations.recent(context.stores, shard, limit)]
-    shown = [{**one, "at": format_time(one["at_ms"])} for one in done]
-    columns = ("seqno", "at", "since", "upper", "batches", "parts", "updates", "mode", "commit")
+    shown = [
+        {**one, "at": format_time(one["at_ms"]), "error": _error_of(one["details"])} for one in done
+    ]
     return answer(
         {"shard": shard, "history": entries, "operations": done},
-        rows("operations", shown, ("at", "what", "who", "outcome", "rows", "bytes", "seconds")),
-        rows("states", entries, columns),
+        rows("operations", shown, OPERATIONS),
+        rows("states", entries, STATES),
     )
+
+
+def _error_of(details: str) -> str:
+    """Return the error in the details of an operation; empty: it had none."""
+    found = orjson.loads(details).get("error") if details else ""
+    return found if isinstance(found, str) else ""
 
 
 def drop(

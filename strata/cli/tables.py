@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NARROW: Final = 72  # a terminal that claims less is treated as this wide
 PROSE: Final = 24  # a cell with more characters and a space in it may be folded
 GAP: Final = 2  # spaces between columns
+NONE: Final = "none"  # the value of a name that has none
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
@@ -46,10 +47,11 @@ class Table:
         for line in self.lines:
             names = [self.name_of(line, at) for at in range(len(line))]
             cell = drawn_cell if drawn and not self.data else plain_cell
-            yield [
+            texts = [
                 cell(value, "" if self.data else name)
                 for value, name in zip(line, names, strict=True)
             ]
+            yield texts if self.head else [text or NONE for text in texts]
 
 
 def pairs(title: str, document: Mapping[str, Any]) -> Table:

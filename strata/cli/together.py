@@ -34,4 +34,5 @@ def together(
     states = [context.machine.load(name) for name in shards]
     at = common_moment(context.stores, states, as_of)
     each = [{"shard": s.name, "since": s.since, "upper": s.upper} for s in states]
-    return answer({"as_of": at, "at": format_time(at), "shards": each}, f"{at}\n")
+    moment = format_time(at)
+    return answer({"as_of": at, "at": moment, "shards": each}, f"{moment}\n")

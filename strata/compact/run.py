@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,7 +17,7 @@ from strata.compact.tasks import (
     merge_tasks,
     unchanged,
 )
-from strata.errors import Corrupt
+from strata.errors import Corrupt, Fenced
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease, held
@@ -31,6 +32,7 @@ from strata.state.merging import finish_merge
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, Merge, Progress, State
 from strata.store.open import Stores
+from strata.store.retry import retry
 
 Report = Callable[[RequestReport], None]
 
@@ -96,7 +98,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     )
     made = planned(state := machine.load(name))
     reports = []
-    with held(lease, needed=bool(made.requests)) as writer:
+    with held(lease, needed=bool(made.requests)) as writer, _noticed(machine, state):
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
         used = paths_used(stores, state, settings.usage) if made.requests else {}
@@ -116,6 +118,30 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
         runs_of(after.batches),
         time.monotonic() - began,
     )
+
+
+@contextmanager
+def _noticed(machine: Machine, planned: State) -> Iterator[None]:
+    """Separate a lost blob from one that went with a batch that the shard has no more.
+
+    Raises: Fenced for the latter.
+    """
+    try:
+        yield
+    except Corrupt as error:
+        key = error.details.get("part", error.details.get("key"))
+        named = {batch.manifest for batch in machine.load(planned.name).batches}
+        gone = [b for b in planned.batches if b.manifest not in named]
+        if not gone or not key or retry(partial(machine.stores.blob.get, str(key))) is not None:
+            raise
+        raise Fenced(
+            "a batch was replaced while it was merged, by an erasure or another merge",
+            shard=planned.name,
+            lower=gone[0].lower,
+            upper=gone[0].upper,
+            key=key,
+            cure="run again; what is merged stays merged",
+        ) from error
 
 
 def manifests_of(

@@ -8,7 +8,7 @@ from typing import Any
 from strata.config.folder import yaml_files, yaml_mapping, yaml_mappings
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
-from strata.model.near import one_of
+from strata.machine.names import nearest_shards
 from strata.model.spec import ShardSpec, parse_spec
 from strata.state.declare import compared_with
 
@@ -77,7 +77,7 @@ def ensure_shards(
         if name in there:
             continue
         if name not in specs:
-            cure = one_of(name, sorted(there | set(specs)))
+            cure = nearest_shards(name, sorted(there | set(specs)))
             raise InvalidRequest("no such shard", shard=name, shards_dir=folder, cure=cure)
         machine.create(specs[name].spec)
     for name in wanted:

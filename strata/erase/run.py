@@ -187,10 +187,25 @@ class Eraser:
         Raises: InvalidRequest while another one is under way.
         """
         begin = partial(erasing.begin, erasure=erasure)
-        there: Erasure = self.machine.apply(shard, begin)
+        try:
+            there: Erasure = self.machine.apply(shard, begin)
+        except InvalidRequest as error:
+            raise self._in_the_way(shard, error) from error
         if there.id != erasure.id:
             self.machine.apply(shard, partial(erasing.finish, id=there.id))
             self.machine.apply(shard, begin)
+
+    def _in_the_way(self, shard: str, error: InvalidRequest) -> InvalidRequest:
+        """Return the error with the name of the shard whose erasure is under way in `shard`."""
+        about = (OPERATIONS, VERDICTS)
+        for name in self.machine.names():
+            found = self.machine.load(name).erasing
+            if name in about or name.endswith(SUFFIX) or found is None:
+                continue
+            if found.id == error.details.get("id"):
+                cure = f"run that one of {name!r} again until it is done"
+                return InvalidRequest(error.message, cure=cure, **{**error.details, "of": name})
+        return error
 
     def _carried_out(self, erasure: Erasure) -> dict[str, Any]:
         name = self.request.shard

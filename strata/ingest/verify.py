@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.errors import Corrupt
+from strata.errors import Fenced
 from strata.format.columns import D, T
 from strata.format.digest import content_digest
 from strata.format.part import read_part
@@ -194,7 +194,8 @@ def verify_stored(
 ) -> tuple[Difference, ...]:
     """Compare the stored run with the rows that went in: by digest, diffs and times.
 
-    Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ.
+    Raises: Corrupt for a part whose bytes cannot be read, or whose halves differ; Fenced for one
+    that others removed.
     """
     if _chosen(how, *(part.ref.key for part in written)) is None:
         return ()
@@ -202,7 +203,12 @@ def verify_stored(
     for part in written:
         data = retry(partial(store.get, part.ref.key))
         if data is None:
-            raise Corrupt("a part that was just written is missing", key=part.ref.key)
+            raise Fenced(
+                "a part that was just written is missing: an erasure or a sweep removed it",
+                key=part.ref.key,
+                cure="run again, with a writer's lease; if it happens without either, the store "
+                "loses what is written",
+            )
         batches = read_part(data, relation, read_format="row_with_validate", threads=False)
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         found = found + _sums(tables, relation)

@@ -20,8 +20,8 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import ledger
 from strata.machine.documents import Documents
 from strata.machine.lean import moved_out
+from strata.machine.names import nearest_shards
 from strata.model.journals import check_not_journal
-from strata.model.near import one_of
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
 from strata.state import tombstone, transitions
@@ -136,7 +136,9 @@ class Machine:
     def _loaded(self, name: str, *, dropped: bool) -> Version:
         found = self._documents.head(name)
         if found is None:
-            raise InvalidRequest("no such shard", shard=name, cure=one_of(name, self.names()))
+            raise InvalidRequest(
+                "no such shard", shard=name, cure=nearest_shards(name, self.names())
+            )
         if not dropped:
             check_alive(found.state)
         return found

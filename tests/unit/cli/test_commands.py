@@ -219,8 +219,53 @@ def test_history_and_shards_tell_what_happened(cli: Cli) -> None:
     cli.ingest(0, '{"id": 1}')
 
     assert [entry["seqno"] for entry in cli.json("history", "events")["history"]] == [2, 1]
+    changed = [entry["changed"] for entry in cli.json("history", "events")["history"]]
+    assert changed == ["1 update before 1970-01-01T00:00:01Z", "created"]
+    assert [e["changed"] for e in cli.json("history", "events", "--limit", "1")["history"]] == [
+        changed[0]
+    ]
     [line] = cli.json("shards")["shards"]
     assert (line["shard"], line["updates"], line["upper"]) == ("events", 1, 1000)
+
+
+def test_history_shows_why_an_operation_failed(cli: Cli) -> None:
+    cli.create()
+    assert cli.run("ingest", "events", "--from", "missing.jsonl")[0] == 2
+    _, out, _ = cli.run("history", "events")
+    head, *lines = (line.split("\t") for line in out.split("\n\n")[0].splitlines()[1:])
+    failed = next(line for line in lines if "ingest" in line)
+    assert "missing.jsonl" in failed[head.index("error")]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("create", "events"), "events.yaml"),
+        (("create", "nobody"), "look in "),
+        (("inspect", "nobody"), "strata create nobody --infer PATH"),
+        (("gc", "plan", "nobody"), "strata create nobody --infer PATH"),
+        (("gc", "restore", "foo"), "a whole key, such as shards/NAME/parts/"),
+    ],
+)
+def test_an_error_about_what_is_not_there_says_where_it_would_be(
+    cli: Cli, words: tuple[str, ...], said: str
+) -> None:
+    folder = cli.root / "declared"
+    folder.mkdir()
+    (folder / "events.yaml").write_text(SPEC)
+    cli.config.write_text(f'shards_dir = "{folder}"\n{cli.config.read_text()}')
+    cli.run("ingest", "nobody")  # the journal of operations is no shard to name
+    code, _, err = cli.run(*words)
+    assert code == 2
+    assert said in err
+
+
+def test_statistics_by_column_come_before_those_by_part(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 1}')
+    _, out, _ = cli.run("stats", "show", "events")
+    titles = [line for line in out.splitlines() if line.startswith("# ")]
+    assert titles == ["# what is known, by column", "# what is known, by part"]
 
 
 @pytest.mark.parametrize(

@@ -387,7 +387,7 @@ def test_a_part_may_be_named_by_its_first_digits(cli: Cli) -> None:
     fill(cli)
     key = cli.json("stats", "show", "events")["statistics"][0]["part"]
     _, out, _ = cli.run("stats", "show", "events")
-    short = out.splitlines()[2].split("\t")[0]
+    short = out.split("by part\n")[1].splitlines()[1].split("\t")[0]
     assert len(short) == 8
     assert f"/{short}" in key
     shown = cli.json("stats", "show", "events", "--part", short)["statistics"]

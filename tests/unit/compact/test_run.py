@@ -9,7 +9,7 @@ import pytest
 from strata.compact import compact_shard, plan, preview
 from strata.compact.tasks import merge_slice, merge_tasks, merged_rows
 from strata.decide.plan import plan_read
-from strata.errors import Corrupt
+from strata.errors import Corrupt, Fenced
 from strata.format.layout import Description
 from strata.format.values.coded import is_coded
 from strata.machine.machine import Machine
@@ -445,3 +445,22 @@ def test_parts_sorted_otherwise_are_brought_to_the_new_order() -> None:
     assert len(found) == 20
     assert [part.ref.order for part in merge_slice(task).parts] == [(2, 1)]
     assert plan(turned, CompactSettings(), full=True).requests
+
+
+def test_a_batch_that_another_one_replaced_meanwhile_is_fenced_and_not_corrupt() -> None:
+    stores = filled()
+    blob = stores.blob
+    assert isinstance(blob, MemoryBlob)
+    parts = [ref.key for ref in plan_read(stores, load(stores)).fetched]
+
+    def overtaken(function, items):
+        compact_shard(stores, "shard", settings(), full=True)
+        for key in parts:
+            blob.live.pop(key, None)
+        yield from serial(function, items)
+
+    with pytest.raises(Fenced, match="a batch was replaced while it was merged") as caught:
+        compact_shard(stores, "shard", settings(), overtaken, full=True)
+
+    assert caught.value.details["shard"] == "shard"
+    assert caught.value.cure

@@ -354,6 +354,17 @@ def left_under_way(world: World) -> World:
     return world
 
 
+def test_an_erasure_that_waits_for_another_shards_names_that_shard(world: World) -> None:
+    left_under_way(world)
+    world.machine.create(parse_spec({**SPEC, "name": "other", "columns": COLUMNS}))
+
+    with pytest.raises(InvalidRequest, match="another erasure") as error:
+        erased(world.stores, "other", "name", BOB)
+
+    assert (error.value.details["shard"], error.value.details["of"]) == ("strata_operations", "s")
+    assert "'s'" in (error.value.cure or "")
+
+
 def test_an_erasure_ends_everywhere_when_its_shard_is_dropped(world: World) -> None:
     left_under_way(world)
     drop_shard(world.machine, "s", by="ann", reason="moved", force=False)

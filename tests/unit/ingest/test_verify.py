@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.ingest import run
 from strata.ingest.changes.settle import check_verified
 from strata.ingest.counts import Counts
@@ -302,3 +302,17 @@ def test_a_shard_that_is_created_anew_is_not_tripped(tmp_path: Path) -> None:
 
 def world_spec() -> ShardSpec:
     return parse_spec({**SPEC, "columns": [{"name": "id", "type": "int64"}], "key": ["id"]})
+
+
+def test_a_part_that_others_removed_at_once_is_fenced_and_not_corrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of(tmp_path, "int64", "csv")
+    file = world.put("a.csv", "id,n\n1,1\n")
+    monkeypatch.setattr("strata.ingest.verify.retry", lambda _: None)
+
+    with pytest.raises(Fenced, match="an erasure or a sweep removed it") as error:
+        world.ingest(file, lower=0, upper=10)
+
+    assert error.value.cure
+    assert world.state.upper < 10

@@ -56,9 +56,10 @@ python_is=$(find_python)
 check_java
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME  # compiled code starts in half the time
 say "Python: $("$python_is" --version), environment: .venv, list: requirements/$list.txt"
-make_venv .venv
 started=$SECONDS
+make_venv .venv &  # beside that of uv: each takes 5 s
 uv=$(find_uv)
+wait "$!"
 # --no-deps: the list is complete, and the one name left out on purpose (pyspark-client, see
 # docs/explanation/decisions/0002-one-environment.md) must not come back.
 if [ -n "$uv" ] && VIRTUAL_ENV=$PWD/.venv "$uv" pip install --require-hashes --no-deps \

@@ -136,8 +136,8 @@ def answers(sets: Sequence[DataSet]) -> dict[str, list[Asked]]:
     """Return each filter with the parts that it needs, as Spark says. Cost: a minute or two."""
     from pyspark.sql import functions as F
 
+    from strata.session.session import spark_session
     from strata.spark.front.catalyst import analyse
-    from strata.spark.session import spark_session
 
     settings = SparkSettings(master="local[2]", driver_memory_mib=1536, shuffle_partitions=2)
     found: dict[str, list[Asked]] = {}

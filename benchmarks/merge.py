@@ -56,8 +56,8 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
 from strata.parts.write import WrittenPart, write_batch, write_parts
+from strata.session.session import WORKERS
 from strata.spark.runner import spark_runner
-from strata.spark.session import WORKERS
 from strata.state.spine import MergeRequest, full_request
 from strata.state.state import State
 from strata.store.keys import part_prefix

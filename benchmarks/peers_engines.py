@@ -225,7 +225,7 @@ class Spark(Contender):
         """Return the one session of the process."""
         from pyspark.sql import SparkSession
 
-        from strata.spark.session import spark_session
+        from strata.session.session import spark_session
 
         extra = {
             "spark.sql.shuffle.partitions": str(FILES),

@@ -39,8 +39,8 @@ from strata.ingest.engine import ingest
 from strata.machine.machine import Machine
 from strata.model.settings import IngestSettings, Settings, SparkSettings, StoreSettings
 from strata.model.spec import parse_spec
+from strata.session.session import spark_session
 from strata.spark.runner import spark_runner
-from strata.spark.session import spark_session
 from strata.store.open import open_stores
 
 GENERATOR: Final = Path(__file__).parents[1] / ".venv-benchmarks" / "bin" / "tpchgen-cli"

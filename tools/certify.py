@@ -30,7 +30,7 @@ from strata.expr.nodes import Call, Expr
 from strata.expr.registry import REGISTRY
 from strata.expr.spec import Flags
 from strata.model.settings import SparkSettings
-from strata.spark.session import spark_session
+from strata.session.session import spark_session
 from tests.spark.escapes import Answers, abstract, escapes
 from tests.spark.oracle import spark_answers, translated
 from tests.spark.ranges import Parts, random_parts

@@ -21,7 +21,7 @@ from strata.decide.terms import PAIRED
 from strata.expr.certificate import fingerprint_of
 from strata.expr.spec import Bools, Flags, Numbers, Spec
 from strata.model.settings import SparkSettings
-from strata.spark.session import spark_session
+from strata.session.session import spark_session
 from tests.spark.escapes import abstract, escapes
 from tests.spark.ranges import Parts
 from tests.spark.ranges_pairs import abstract_pairs, pair_signatures, paired_parts

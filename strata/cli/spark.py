@@ -24,8 +24,8 @@ from strata.expr.filter import Filter
 from strata.history import usage
 from strata.read.count import FilterRun
 from strata.read.values import ValueSource
+from strata.session.session import spark_session
 from strata.spark.front.catalyst import analyse
-from strata.spark.session import spark_session
 from strata.state.state import State
 
 if TYPE_CHECKING:  # `strata.spark` comes first: it names the cure for a missing PySpark

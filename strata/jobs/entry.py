@@ -13,12 +13,9 @@ import orjson
 
 from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
-from strata.history.metrics import Metrics
-from strata.history.operations import note
 from strata.jobs.pulse import PULSE
 from strata.model.journals import EVERY_SHARD
 from strata.model.shown import Report, visible
-from strata.store.open import open_stores, wall_clock
 
 # Errors of a single shard, the retryable ones first. A store that is unavailable is so for all
 # shards, and ends the run.
@@ -46,7 +43,7 @@ def run_job(
     of a shard (`each_shard`) does the same after the work on all other shards. While the work
     prints nothing, a line every few seconds says what it is at.
     """
-    began_ms = wall_clock()
+    began_ms = time.time_ns() // 1_000_000
     failed = ""
     try:
         with PULSE.beating(say):
@@ -131,6 +128,10 @@ def _first_error(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _note(noted: Noted, began_ms: int, document: Mapping[str, Any], code: int, error: str) -> None:
+    from strata.history.metrics import Metrics  # not before the session: see `strata.jobs.session`
+    from strata.history.operations import note
+    from strata.store.open import open_stores
+
     asked = [{"shard": name} for name in noted.shards or (EVERY_SHARD,)]
     recorded = document if "shards" in document else {"shards": asked}
     with suppress(StrataError):  # the job has ended, and its result is written

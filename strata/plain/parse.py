@@ -2,7 +2,7 @@
 
 SQLGlot parses the text in Spark's dialect. Each node of its tree is looked up in the table below,
 and becomes the expression that Spark's own analysis would yield in a session of
-`strata.spark.session` (ANSI mode, zone UTC), casts included. A plain filter compares columns with
+`strata.session.session` (ANSI mode, zone UTC), casts included. A plain filter compares columns with
 constants that their types hold exactly, so it can never fail. Everything else is refused with the
 construct that needs Spark: functions, arithmetic, escapes, casts of texts, constants that a column
 cannot hold.

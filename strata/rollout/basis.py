@@ -39,6 +39,7 @@ ROOMS: Final = (
     "format",
     "model",
     "parts",
+    "session",
 )
 _PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -6,7 +6,7 @@ starts one worker a core, and again after a minute without work. The daemon load
 
 Modules that start a thread must not be loaded before a fork; `tests/spark/test_daemon.py` checks
 that. NumPy's OpenBLAS starts threads unless `OPENBLAS_NUM_THREADS` is 1: see
-`strata.spark.session`.
+`strata.session.session`.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """Measure a task's resident memory, and give back the freed memory that allocators keep.
 
 Allocators keep freed memory for reuse: Arrow's keeps pages for a second (an hour in Spark's
-workers, see `strata.spark.session`); the C library's keeps everything below a block still in use.
+workers, see `strata.session.session`); the C library's keeps everything below a block still in use.
 When memory is short, this amounts to as much as the memory in use. Always giving everything back
 costs two fifths of a merge's time, so it happens only when resident memory is near the limit and
 has grown since the last time.

@@ -31,9 +31,9 @@ from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
+from strata.session.session import spark_session
 from strata.spark.front.catalyst import analyse
 from strata.spark.front.rowfilter import row_filter
-from strata.spark.session import spark_session
 from tests.spark.answers import SESSIONS, session
 from tests.spark.predicates import NOW_US, stopped
 from tests.spark.tempting import Tempting, register

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.model.settings import SparkSettings
-from strata.spark.session import spark_session
+from strata.session.session import spark_session
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
 from strata.read.scan import scan
-from strata.spark.session import spark_session
+from strata.session.session import spark_session
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, SortBy, WidenColumn
 from strata.state.state import State
 from strata.store.open import open_stores

@@ -29,9 +29,9 @@ from strata.expr.entry import Context
 from strata.expr.nodes import Expr
 from strata.format.columns import D
 from strata.model.schema import Column, Relation
+from strata.session.session import spark_session
 from strata.spark.front.catalyst import _Judge
 from strata.spark.front.forms import _tests_for_null
-from strata.spark.session import spark_session
 from strata.stats.bounds import cut_low
 from strata.stats.wire import ROWS
 from tests.spark.as_run import COLLECTOR, Net, Tally

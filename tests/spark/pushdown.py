@@ -33,11 +33,11 @@ from strata.decide.static import outlook
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs, unify
+from strata.session.session import spark_session
 from strata.spark import snapshot
 from strata.spark.front.catalyst import analyse
 from strata.spark.front.rowfilter import row_filter
 from strata.spark.rows import part_rows
-from strata.spark.session import spark_session
 from strata.state.state import State
 from strata.store.open import Stores
 from tests.spark.predicates import NOW_US, Predicates, stopped

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from strata.spark.session import WORKERS
+from strata.session.session import WORKERS
 
 THREADS = """
 from pathlib import Path

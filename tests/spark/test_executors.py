@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
-from strata.spark.executors import NEEDED, _probe, _reason, require_executors
+from strata.session.executors import NEEDED, _probe, _reason, require_executors
 
 pytestmark = pytest.mark.spark
 
@@ -66,7 +66,7 @@ import sys
 from strata.errors import InvalidRequest
 from strata.model.settings import SparkSettings
 from strata.spark import session
-from strata.spark.executors import require_executors
+from strata.session.executors import require_executors
 settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
 session._configuration.__globals__["ROOT"] = "/nonexistent"
 try:

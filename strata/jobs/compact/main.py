@@ -10,21 +10,12 @@ Exit codes: 0 done, 1 failed, 2 bad request, 4 overtaken by other writers.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from strata.compact import compact_shard, preview
-from strata.config.settings import load_settings
-from strata.jobs.compact.sweep import sweep_all
-from strata.jobs.entry import Noted, each_shard, logged, run_job
-from strata.jobs.pulse import PULSE
-from strata.machine.machine import Machine
-from strata.machine.writer_lease import Lease
-from strata.model.settings import Settings
-from strata.publish.follow import publish_again
-from strata.store.open import Stores, open_stores
+from strata.jobs.entry import Noted, run_job
+from strata.jobs.session import session_beside
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,44 +31,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     what = "sweep" if args.sweep else "compact"
     noted = None if args.plan else Noted(what, args.config, args.shard)
-    work = sweep_all if args.sweep else compact_all
+    work = _swept if args.sweep else compact_all
     return run_job(args.result, lambda: work(args), noted)
 
 
 def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Compact, or only plan; return the result document and the exit code."""
-    settings = load_settings(args.config, os.environ)
-    stores = open_stores(settings.store)
-    names = args.shard or Machine(stores).names()
     if args.plan:
+        from strata.jobs.compact.preview import preview_shards
 
-        def planned(name: str) -> Mapping[str, Any]:
-            return logged(preview(stores, name, settings, full=args.full, migrate=args.migrate))
-
-        return {"shards": each_shard(names, planned)}, 0
-    return {"shards": _compact(stores, settings, names, full=args.full, migrate=args.migrate)}, 0
-
-
-def _compact(
-    stores: Stores, settings: Settings, names: Sequence[str], *, full: bool, migrate: bool
-) -> list[dict[str, Any]]:
-    from strata.spark import spark_runner, spark_session, tasks_under_way  # refuses a mixed PySpark
-
-    with (
-        spark_session("strata compact", settings.spark, workers=True) as spark,
-        PULSE.watching(tasks_under_way(spark)),
+        return {"shards": preview_shards(args)}, 0
+    with session_beside("strata compact", args.config, "strata.jobs.compact.work") as (
+        spark,
+        found,
     ):
+        from strata.jobs.compact.work import compact_shards
 
-        def compacted(name: str) -> Mapping[str, Any]:
-            lease = Lease(Machine(stores), name, "compact")
-            runner = spark_runner(spark)
-            report = compact_shard(
-                stores, name, settings, runner, full=full, migrate=migrate, lease=lease
-            )
-            published = publish_again(stores, settings, name)
-            return {**logged(report)} | ({} if published is None else {"published": published})
+        return {"shards": compact_shards(spark, found, args)}, 0
 
-        return each_shard(names, compacted)
+
+def _swept(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
+    from strata.jobs.compact.sweep import sweep_all
+
+    return sweep_all(args)
 
 
 if __name__ == "__main__":

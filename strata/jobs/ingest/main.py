@@ -11,28 +11,12 @@ Exit codes: 0 done, 1 failed, 2 bad request (wrong shape of a file included).
 """
 
 import argparse
-import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from strata.compact import pay_debt
-from strata.config.settings import load_settings
-from strata.config.shards import ensure_shards
-from strata.ingest.engine import ingest_steps
-from strata.ingest.plan import steps_of
-from strata.ingest.summary import line, summary_of, table
-from strata.jobs.entry import Noted, each_shard, run_job, say
-from strata.jobs.pulse import PULSE
-from strata.machine.machine import Machine
-from strata.machine.writer_lease import Lease
-from strata.model.time import parse_time
-from strata.store.open import open_stores
-from strata.store.rehearsal import Rehearsal
-
-STEPS_AT_ONCE: Final = 256  # between them too many unmerged runs are merged
+from strata.jobs.entry import Noted, run_job
+from strata.jobs.session import session_beside
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,53 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Ingest the shards that `args` names; return the result document and the exit code."""
-    from strata.spark import spark_runner, spark_session, tasks_under_way  # refuses a mixed PySpark
+    with session_beside("strata ingest", args.config, "strata.jobs.ingest.work") as (spark, found):
+        from strata.jobs.ingest.work import ingest_shards
 
-    settings = load_settings(args.config, os.environ)
-    stores = open_stores(settings.store)
-    if args.dry_run:  # a declared shard that does not exist yet is made in memory only
-        stores = replace(stores, consensus=Rehearsal(stores.consensus))
-    steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
-    with (
-        spark_session("strata ingest", settings.spark, workers=True) as spark,
-        PULSE.watching(tasks_under_way(spark)),
-    ):
-
-        def ingested(name: str) -> Mapping[str, Any]:
-            reports, started, run = [], time.monotonic(), spark_runner(spark)
-            for first in range(0, len(steps), STEPS_AT_ONCE):
-                for report in ingest_steps(
-                    stores,
-                    settings,
-                    name,
-                    steps[first : first + STEPS_AT_ONCE],
-                    write_format=args.write_format,
-                    runner=run,
-                    dry_run=args.dry_run,
-                    lease=Lease(Machine(stores), name, "ingest"),
-                ):
-                    reports.append(report)
-                    say(line(report, len(reports), len(steps)))
-                lease = Lease(Machine(stores), name, "merge after ingest")
-                paid = None if args.dry_run else pay_debt(stores, name, settings, run, lease=lease)
-                if paid is not None:
-                    say(f"{name}: merged from {paid.runs_before:,} runs to {paid.runs_after:,}")
-            return summary_of(name, reports, time.monotonic() - started)
-
-        names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
-        if not args.shard:
-            names = _with_source(Machine(stores), names)
-        summaries = each_shard(names, ingested)
-    say(*table([one for one in summaries if "error" not in one]).splitlines())
-    return {"dry_run": args.dry_run, "shards": summaries}, 0
-
-
-def _with_source(machine: Machine, names: Sequence[str]) -> list[str]:
-    """Return the shards that declare where their files are; say which do not."""
-    found = [name for name in names if machine.load(name).spec.source.paths]
-    for name in sorted({*names}.difference(found)):
-        say(f"{name}: passed over, because it declares no source")
-    return found
+        return {"dry_run": args.dry_run, "shards": ingest_shards(spark, found, args)}, 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.jobs import pulse
+from strata.jobs import pulse, session
 from strata.jobs.compact import main as compact
 from strata.jobs.compact import sweep
 from strata.jobs.entry import each_shard, run_job, say
@@ -21,12 +21,12 @@ EVERY = 0.1
 SILENT = 8 * EVERY
 SPAN = ("--from-time", "2013-01-01", "--to-time", "2013-01-02")
 JOBS: dict[str, tuple[Any, Callable[..., int], tuple[str, ...]]] = {
-    "ingest": (ingest, ingest.main, SPAN),
-    "compact": (compact, compact.main, ()),
+    "ingest": (session, ingest.main, SPAN),
+    "compact": (session, compact.main, ()),
     "sweep": (sweep, compact.main, ("--sweep",)),
-    "backfill": (stats, stats.main, ("backfill",)),
-    "trim": (stats, stats.main, ("trim",)),
-    "validate": (validate, validate.main, ()),
+    "backfill": (session, stats.main, ("backfill",)),
+    "trim": (session, stats.main, ("trim",)),
+    "validate": (session, validate.main, ()),
 }
 
 

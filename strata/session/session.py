@@ -1,5 +1,8 @@
 """Build Spark sessions for jobs, the command line and tests. No other module builds one.
 
+A job's session takes Java two seconds, and the job's engine takes Python more than one: they are
+made side by side. So nothing here may import the engine.
+
 Master and memory come from spark-submit if there is one, otherwise (tests, command line, a shell)
 from the settings. The meaning of a filter depends on the session, so ANSI mode and zone are pinned
 here: a plan of one job must be valid in another.
@@ -10,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -18,7 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from strata.model.settings import SparkSettings
-from strata.spark.executors import require_executors
+from strata.session.executors import require_executors
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # holds strata, jobs and pyspark_strata
 
@@ -57,11 +61,13 @@ def spark_session(
     extra: Mapping[str, str] | None = None,
     *,
     workers: bool = False,
+    engine: str = "",
 ) -> Iterator[SparkSession]:
     """Yield the session of a job, and stop it afterwards unless it was there before.
 
     `extra` is Spark configuration on top, for tests and benchmarks. `workers`: start the Python
     workers of this machine beside the block, for a job that has tasks for them in any case.
+    `engine`: the module that the block imports; it is loaded while Java makes the session.
     """
     for name in NOISY:
         logging.getLogger(name).disabled = True
@@ -73,7 +79,8 @@ def spark_session(
     builder = SparkSession.builder.appName(app_name)
     for key, value in {**_configuration(settings), **(extra or {})}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _beside(engine):
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
         if not str(spark.sparkContext.master).startswith("local"):
@@ -82,7 +89,39 @@ def spark_session(
             Thread(target=_load_workers, args=(spark.sparkContext,), daemon=True).start()
         yield spark
     finally:
-        spark.stop()
+        _stop(spark)
+
+
+@contextmanager
+def _beside(module: str) -> Iterator[None]:
+    """Import a module, if one is named, beside the block.
+
+    A failure is left to whoever imports it next.
+    """
+
+    def load() -> None:
+        with suppress(Exception):
+            import_module(module)
+
+    if not module:
+        yield
+        return
+    loader = Thread(target=load, daemon=True)
+    loader.start()
+    try:
+        yield
+    finally:
+        loader.join()
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session without the wait for its server of accumulators, which looks once a second."""
+    context = spark.sparkContext
+    server = getattr(context, "_accumulatorServer", None)
+    context._accumulatorServer = None  # type: ignore[assignment]  # or it would be waited for
+    spark.stop()
+    if server is not None:
+        Thread(target=server.shutdown, daemon=True).start()
 
 
 def _load_workers(context: SparkContext) -> None:

@@ -1,0 +1,23 @@
+"""What a job loads before its session: not the engine, which Python loads while Java works."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = "{'numpy', 'pandas', 'pyarrow', 'sqlalchemy', 'strata.machine', 'strata.spark'}"
+MAINS = [f"strata.jobs.{job}.main" for job in ("compact", "ingest", "stats", "validate")]
+
+
+@pytest.mark.parametrize("module", [*MAINS, "strata.session.session"])
+def test_the_engine_is_not_loaded_before_the_session(module: str) -> None:
+    look = f"import sys, {module}; print(sorted({HEAVY} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", MAINS)
+def test_each_job_names_the_module_that_it_loads_beside(module: str) -> None:
+    look = f"import {module} as m, inspect; print(inspect.getsource(m))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert f'"{module.removesuffix("main")}work"' in done.stdout

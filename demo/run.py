@@ -12,21 +12,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from demo import places
 from demo.airflow import Instance, StartError, start
 from demo.classes import ClassArchive
-from demo.landing import YEAR_DAYS, Landing, make_landing
+from demo.landing import YEAR_DAYS, make_landing
 from demo.memory import PeakMemory
 from demo.progress import Progress
 from demo.stages import Stage, StageError, run_stage
 from demo.summary import Figures, by_name, print_summary
 
 START: Final = datetime(2013, 1, 1, tzinfo=UTC)
+REPORTED: Final = ("backfill", "trim", "validate")  # stages, by their keys
 FIRST_MONTH: Final = 31  # days that arrive in the old row format, without statistics
 
 
@@ -96,7 +98,8 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
             landing = laying_out.result()
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
-                figures = _work(instance, progress, landing, days, budget_bytes, take_archive)
+                did = _work(instance, progress, days, budget_bytes, take_archive, beside)
+            after = beside.submit(inspect_shards)
         except BaseException:
             progress.done(failed=True)
             raise
@@ -105,33 +108,33 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
                 progress.stage("stopping Airflow")
                 instance.stop()
                 progress.done()
+    figures = Figures(landing, did.before, after.result(), *(did.results[one] for one in REPORTED))
     print_summary(figures, progress.times, memory.peak_bytes, time.monotonic() - began)
     return 1 if figures.mismatches else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    results: Mapping[str, dict[str, Any]]  # by the stage's key
+    before: Mapping[str, Mapping[str, Any]]  # the shards before compaction, by name
 
 
 def _work(
     instance: Instance,
     progress: Progress,
-    landing: Landing,
     days: int,
     budget_bytes: int,
     take_archive: Callable[[], None],
-) -> Figures:
+    beside: Executor,
+) -> _Done:
     results: dict[str, dict[str, Any]] = {}
-    before: dict[str, Mapping[str, Any]] = {}
+    before: Future[dict[str, Mapping[str, Any]]] | None = None
     for stage in stages(days, budget_bytes):
-        if stage.dag == "shard_compact":
-            before = inspect_shards()
+        if stage.key == "backfill":  # it changes none of what is compared
+            before = beside.submit(inspect_shards)
         take_archive()
         results[stage.key] = run_stage(instance, stage, progress)
-    return Figures(
-        landing,
-        before,
-        inspect_shards(),
-        results["backfill"],
-        results["trim"],
-        results["validate"],
-    )
+    return _Done(results, before.result() if before else {})
 
 
 def inspect_shards() -> dict[str, Mapping[str, Any]]:

@@ -96,7 +96,7 @@ def spark_session(
 def _beside(module: str) -> Iterator[None]:
     """Import a module, if one is named, beside the block.
 
-    A failure is left to whoever imports it next.
+    A failure is left to the next import of it.
     """
 
     def load() -> None:

@@ -1,4 +1,4 @@
-"""The only part of the engine that knows Spark: filters in, snapshots out, tasks on executors."""
+"""The engine on Spark: filters in, snapshots out, tasks on executors."""
 
 import strata.session  # noqa: F401  # looks at PySpark before its first import
 from strata.session.session import spark_session

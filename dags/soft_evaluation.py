@@ -44,7 +44,9 @@ from strata_airflow.spark import DEFAULT_ARGS
         "budget_bytes": number(
             "Bytes of a shard at most", "Empty: as the settings say. What does not fit is left out."
         ),
-        "now": moment("Now", "What now() means in the filters. Empty: the end of the run's day."),
+        "now": moment(
+            "The time of now()", "What now() means in the filters. Empty: the end of the run's day."
+        ),
     },
 )
 def soft_evaluation() -> None:

@@ -47,10 +47,10 @@ _QUARANTINED: Final = Reason(
 )
 _BY_KEY: Final = "by their first keys"
 _ALONE: Final = "the part is one row group"
-_TELL: Final = "use --parts for the reason of each"
-_UNTOLD: Final = {
-    True: Reason(keep=True, cause=Cause.OVERLAP, expression="", text="kept", help=_TELL),
-    False: Reason(keep=False, cause=Cause.PROVEN, expression="", text="skipped", help=_TELL),
+_MORE: Final = "the reason of each part is shown if all parts are (--parts)"
+_UNSAID: Final = {
+    True: Reason(keep=True, cause=Cause.OVERLAP, expression="", text="kept", help=_MORE),
+    False: Reason(keep=False, cause=Cause.PROVEN, expression="", text="skipped", help=_MORE),
 }
 
 
@@ -211,7 +211,7 @@ class _Explaining:
             Explained(
                 ref,
                 "bloom" if looked_up is not None and looked_up[row] else "part",
-                _QUARANTINED if suspects[row] else reasons.get(row, _UNTOLD[bool(piece.keep[row])]),
+                _QUARANTINED if suspects[row] else reasons.get(row, _UNSAID[bool(piece.keep[row])]),
                 inside.get(row),
             )
             for row, ref in enumerate(refs)

@@ -43,7 +43,7 @@ class ExpectBothCodecsToHoldTheSameValues(ExpectColumnValuesToBeInSet):
 
 
 class ExpectKeptStatisticsToBeThere(ExpectColumnValuesToBeInSet):
-    """Each statistic that the keep list protects is there."""
+    """Each statistic that the declaration says to keep is there."""
 
 
 class ExpectPlannedPartsToBeAudited(ExpectColumnPairValuesToBeEqual):

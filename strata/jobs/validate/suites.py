@@ -213,10 +213,10 @@ def _of_columns(columns: Sequence[ColumnCount]) -> Iterator[Any]:
     said = f"{values - differing:,} of {values:,} values are the same in row codec and columns."
     yield ours.values(ours.ExpectBothCodecsToHoldTheSameValues, "differing", 0, said)
     places, lies = sum(c.statistics for c in columns), sum(c.lies for c in columns)
-    said = f"{places:,} places with statistics in {len(columns):,} columns: {lies:,} lies."
+    said = f"{lies:,} of {places:,} statistics leave out a row (columns: {len(columns):,})."
     yield ours.values(ours.ExpectStatisticsToEncloseTheirRows, "lies", 0, said)
     missing = sum(c.kept_missing for c in columns)
-    said = f"Of what the keep list protects, {missing:,} places are missing."
+    said = f"{missing:,} statistics are missing that the declaration says to keep."
     yield ours.values(ours.ExpectKeptStatisticsToBeThere, "kept missing", 0, said)
 
 

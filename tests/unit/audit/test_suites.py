@@ -88,8 +88,8 @@ def test_each_line_carries_its_numbers() -> None:
         "The statistics of 5 of 5 parts enclose the rows.",
         "5 of 5 planned checks came back with a verdict.",
         "800 of 800 values are the same in row codec and columns.",
-        "12 places with statistics in 1 columns: 0 lies.",
-        "Of what the keep list protects, 0 places are missing.",
+        "0 of 12 statistics leave out a row (columns: 1).",
+        "0 statistics are missing that the declaration says to keep.",
         "Last merges: 1; 900 updates in, 870 out.",
         "Parts that merges kept: 1 of the 4 in their results.",
     ]

@@ -1,0 +1,63 @@
+"""JSON objects that are no rows: they have no column at all, or are messages about a change.
+
+A missing key is null, and other keys are ignored. Of such an object nothing would be left, or what
+the message says of itself.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A kind of message, by keys that it has."""
+
+    what: str
+    keys: frozenset[str]
+    body: str  # the key of the row in it
+    cure: str
+
+
+_EVENTS: Final = "declare source.envelope: debezium"
+_ROWS: Final = "give the rows alone, or events of Debezium"
+MESSAGES: Final = tuple(
+    Message(what, frozenset(keys.split()), body, cure)
+    for what, keys, body, cure in (
+        ("an event of Debezium", "op after", "after", _EVENTS),
+        ("a message with its schema", "schema payload", "payload", _EVENTS),
+        ("a record", "key value", "value", "declare source.envelope: upsert, or debezium"),
+        ("a message of Maxwell or Canal", "database table type data", "data", _ROWS),
+        ("a message of wal2json", "action columns", "columns", _ROWS),
+        ("a message of wal2json", "change", "change", _ROWS),
+        ("a message of DMS", "data metadata", "data", _ROWS),
+    )
+)
+
+
+def why_no_row(value: Mapping[str, Any], names: Collection[str]) -> str | None:
+    """Return why an object is no row with the columns `names`; None: it may be one."""
+    there = value.keys()
+    if not there or all(name in there for name in names):
+        return None
+    what = message_of(there, names)
+    if what is not None:
+        return f"this is {what.what}, whose row lies under {what.body}: {what.cure}"
+    if there.isdisjoint(names):
+        return "the object has none of the columns: declare one that each object has"
+    return None
+
+
+def message_of(keys: Collection[str], names: Collection[str]) -> Message | None:
+    """Return the kind of message that has these keys; None if it may be a row."""
+    there = set(keys)
+    fits = (one for one in MESSAGES if one.keys <= there and one.body not in names)
+    return next(fits, None)
+
+
+def no_rows(
+    objects: Iterable[Mapping[str, Any] | None], names: Collection[str]
+) -> list[str | None]:
+    """Return `why_no_row` of each object; an empty list if all may be rows."""
+    found = [None if value is None else why_no_row(value, names) for value in objects]
+    return found if any(found) else []

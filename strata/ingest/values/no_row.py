@@ -35,15 +35,14 @@ MESSAGES: Final = tuple(
 )
 
 
-def why_no_row(value: Mapping[str, Any], names: Collection[str]) -> str | None:
-    """Return why an object is no row with the columns `names`; None: it may be one."""
-    there = value.keys()
-    if not there or all(name in there for name in names):
+def why_no_row(keys: Collection[str], names: Collection[str]) -> str | None:
+    """Return why an object with these keys is no row with the columns `names`; None: it may be."""
+    if not keys or all(name in keys for name in names):
         return None
-    what = message_of(there, names)
+    what = message_of(keys, names)
     if what is not None:
         return f"this is {what.what}, whose row lies under {what.body}: {what.cure}"
-    if there.isdisjoint(names):
+    if set(keys).isdisjoint(names):
         return "the object has none of the columns: declare one that each object has"
     return None
 
@@ -58,6 +57,13 @@ def message_of(keys: Collection[str], names: Collection[str]) -> Message | None:
 def no_rows(
     objects: Iterable[Mapping[str, Any] | None], names: Collection[str]
 ) -> list[str | None]:
-    """Return `why_no_row` of each object; an empty list if all may be rows."""
-    found = [None if value is None else why_no_row(value, names) for value in objects]
-    return found if any(found) else []
+    """Return `why_no_row` of the keys of each object; an empty list if all may be rows."""
+    known = frozenset(names)
+    judged: dict[tuple[str, ...], str | None] = {}  # many objects have the same keys
+    found: list[str | None] = []
+    for value in objects:
+        keys = () if value is None or known <= value.keys() else tuple(value)
+        if keys not in judged:
+            judged[keys] = why_no_row(keys, known)
+        found.append(judged[keys])
+    return found if any(judged.values()) else []

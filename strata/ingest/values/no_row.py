@@ -16,21 +16,22 @@ class Message:
     what: str
     keys: frozenset[str]
     body: str  # the key of the row in it
+    sure: bool  # whether it is one also if it has some of the columns
     cure: str
 
 
 _EVENTS: Final = "declare source.envelope: debezium"
 _ROWS: Final = "give the rows alone, or events of Debezium"
 MESSAGES: Final = tuple(
-    Message(what, frozenset(keys.split()), body, cure)
-    for what, keys, body, cure in (
-        ("an event of Debezium", "op after", "after", _EVENTS),
-        ("a message with its schema", "schema payload", "payload", _EVENTS),
-        ("a record", "key value", "value", "declare source.envelope: upsert, or debezium"),
-        ("a message of Maxwell or Canal", "database table type data", "data", _ROWS),
-        ("a message of wal2json", "action columns", "columns", _ROWS),
-        ("a message of wal2json", "change", "change", _ROWS),
-        ("a message of DMS", "data metadata", "data", _ROWS),
+    Message(what, frozenset(keys.split()), body, sure, cure)
+    for what, keys, body, sure, cure in (
+        ("an event of Debezium", "op after", "after", True, _EVENTS),
+        ("a message with its schema", "schema payload", "payload", False, _EVENTS),
+        ("a record", "key value", "value", False, "declare source.envelope: upsert, or debezium"),
+        ("a message of Maxwell or Canal", "database table type data", "data", True, _ROWS),
+        ("a message of wal2json", "action columns", "columns", True, _ROWS),
+        ("a message of wal2json", "change", "change", False, _ROWS),
+        ("a message of DMS", "data metadata", "data", False, _ROWS),
     )
 )
 
@@ -39,10 +40,10 @@ def why_no_row(keys: Collection[str], names: Collection[str]) -> str | None:
     """Return why an object with these keys is no row with the columns `names`; None: it may be."""
     if not keys or all(name in keys for name in names):
         return None
-    what = message_of(keys, names)
-    if what is not None:
+    what, nothing = message_of(keys, names), set(keys).isdisjoint(names)
+    if what is not None and (nothing or what.sure):
         return f"this is {what.what}, whose row lies under {what.body}: {what.cure}"
-    if set(keys).isdisjoint(names):
+    if nothing:
         return "the object has none of the columns: declare one that each object has"
     return None
 

@@ -348,7 +348,10 @@ def test_an_object_that_is_no_row_is_rejected(put, what: str, message: Any, time
 
 
 def test_a_row_may_be_called_as_a_message(put) -> None:
-    """Its own columns are `data`, or it has all of them."""
-    message = MESSAGES["Maxwell"]
-    for names in (["data", "note"], ["database", "ts"]):
-        assert not read_jsonl(put(orjson.dumps(message) + b"\n"), names).malformed
+    """The shard has its `data`, or all columns are there, or its keys are those of many rows."""
+    for what, names in (
+        ("Maxwell", ["data", "note"]),
+        ("Maxwell", ["database", "ts"]),
+        ("a record", ["key", "note"]),
+    ):
+        assert not read_jsonl(put(orjson.dumps(MESSAGES[what]) + b"\n"), names).malformed

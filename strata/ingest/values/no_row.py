@@ -10,7 +10,7 @@ from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChangeMessage:
     """A kind of message, by keys that it has."""
 
     what: str
@@ -22,8 +22,8 @@ class Message:
 
 _EVENTS: Final = "declare source.envelope: debezium"
 _ROWS: Final = "give the rows alone, or events of Debezium"
-MESSAGES: Final = tuple(
-    Message(what, frozenset(keys.split()), body, sure, cure)
+CHANGE_MESSAGES: Final = tuple(
+    ChangeMessage(what, frozenset(keys.split()), body, sure, cure)
     for what, keys, body, sure, cure in (
         ("an event of Debezium", "op after", "after", True, _EVENTS),
         ("a message with its schema", "schema payload", "payload", False, _EVENTS),
@@ -48,10 +48,10 @@ def why_no_row(keys: Collection[str], names: Collection[str]) -> str | None:
     return None
 
 
-def message_of(keys: Collection[str], names: Collection[str]) -> Message | None:
+def message_of(keys: Collection[str], names: Collection[str]) -> ChangeMessage | None:
     """Return the kind of message that has these keys; None if it may be a row."""
     there = set(keys)
-    fits = (one for one in MESSAGES if one.keys <= there and one.body not in names)
+    fits = (one for one in CHANGE_MESSAGES if one.keys <= there and one.body not in names)
     return next(fits, None)
 
 

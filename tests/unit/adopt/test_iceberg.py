@@ -299,11 +299,23 @@ def test_a_null_list_of_records_stays_null(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"id": 1, "tags": None, "by_name": None, "deep": None, "inside": None, "plain": None},
         {"id": 2, "tags": [], "by_name": [], "deep": [], "inside": {"tags": None}, "plain": []},
-        {"id": 3, "tags": [None], "by_name": [("k", None)], "deep": [None, [], [None]],
-         "inside": {"tags": None}, "plain": [None]},
-        {"id": 4, "tags": [{"a": 1}], "by_name": [("k", {"a": None})], "deep": [[{"a": 2}]],
-         "inside": {"tags": [{"a": 3}]}, "plain": [4]},
-    ]  # fmt: skip
+        {
+            "id": 3,
+            "tags": [None],
+            "by_name": [("k", None)],
+            "deep": [None, [], [None]],
+            "inside": {"tags": None},
+            "plain": [None],
+        },
+        {
+            "id": 4,
+            "tags": [{"a": 1}],
+            "by_name": [("k", {"a": None})],
+            "deep": [[{"a": 2}]],
+            "inside": {"tags": [{"a": 3}]},
+            "plain": [4],
+        },
+    ]
     table = pa.Table.from_pylist(rows, pa.schema({"id": pa.int64(), **kinds}))
     catalog = InMemoryCatalog("lake", warehouse=f"file://{tmp_path}/lake")
     catalog.create_namespace("shop")

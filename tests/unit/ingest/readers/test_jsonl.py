@@ -323,11 +323,17 @@ MESSAGES = {
     "schema": {"schema": {}, "payload": {"op": "c", "after": {"id": 1}}},
     "a record": {"key": {"id": 1}, "value": {"id": 1}},
     "Maxwell": {"database": "shop", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}},
-    "Canal": {"data": [{"id": 1}], "database": "shop", "id": 9, "isDdl": False, "table": "t",
-              "type": "INSERT"},
+    "Canal": {
+        "data": [{"id": 1}],
+        "database": "shop",
+        "id": 9,
+        "isDdl": False,
+        "table": "t",
+        "type": "INSERT",
+    },
     "wal2json": {"action": "I", "table": "t", "columns": [{"name": "id", "value": 1}]},
     "none of the columns": {"other": 1},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("what", "message"), MESSAGES.items(), ids=MESSAGES)

@@ -68,6 +68,7 @@ _COLUMNS: Final = """SELECT attname, CASE typtype WHEN 'd' THEN format_type(typb
     FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
     WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
 _BEYOND: Final = re.compile(r"([+-]?\d+)(-\d\d-\d\d)T?([\d:.]*)(Z?)")  # Python's calendar
+_DIGITS: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _SHOWN_CHARS: Final = 80  # of a value in an error
 
 
@@ -155,17 +156,17 @@ class PostgresTable:
 
     def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
         """Make the table, or give it the columns that it lacks, and wider ones where they grew."""
-        columns = {_short(field.name): _type(field.type) for field in schema}
-        listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+        columns = {_short(field.name): (_type(field.type), field.type) for field in schema}
+        listed = ", ".join(f"{_quoted(name)} {kind}" for name, (kind, _) in columns.items())
         _run(connection, f"CREATE TABLE IF NOT EXISTS {self._target} ({listed})")
         there = dict(_run(connection, _COLUMNS, self._target).fetchall())
-        for name, kind in columns.items():
+        for name, (kind, values) in columns.items():
             change = f"ALTER TABLE {self._target} "
             if name not in there:
                 _run(connection, f"{change}ADD COLUMN {_quoted(name)} {kind}")
             elif kind in _WIDER.get(there[name], ()):
                 _run(connection, f"{change}ALTER COLUMN {_quoted(name)} TYPE {kind}")
-            elif not _holds(there[name], kind):
+            elif not _holds(there[name], kind, values):
                 raise InvalidRequest(
                     "a column of the table would change these values; nothing of them is stored",
                     table=self._table,
@@ -249,13 +250,18 @@ def _type(kind: pa.DataType) -> str:
     return next((name for fits, name in _SCALARS if fits(kind)), "jsonb")
 
 
-def _holds(there: str, wanted: str) -> bool:
+def _holds(there: str, wanted: str, values: pa.DataType) -> bool:
     """Return whether a column of the type `there` keeps each value of a wanted type as it is.
 
     A text of digits would become a number in a column of numbers, and a time would lose its zone.
     """
+    digits = _DIGITS.fullmatch(there)
+    if digits is not None and pa.types.is_decimal(values):
+        precision, scale = map(int, digits.groups())
+        before = precision - scale
+        return bool(scale >= values.scale and before >= values.precision - values.scale)
     others = (*_TEXTS, *_AS_WELL.get(wanted, ()), *_WIDER.get(wanted, ()))
-    return there in {_LONG.get(kind, kind) for kind in (wanted, *others)}
+    return there.replace("(6)", "") in {_LONG.get(kind, kind) for kind in (wanted, *others)}
 
 
 def _values(name: str, column: pa.Array) -> list[Any]:

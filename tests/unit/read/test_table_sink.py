@@ -137,6 +137,7 @@ def test_what_the_table_cannot_hold_is_refused_and_nothing_is_stored(address: st
         ("timestamp", pa.array([0], pa.timestamp("us", "UTC"))),
         ("timestamptz", pa.array([0], pa.timestamp("us"))),
         ("numeric(10,2)", pa.array([Decimal("1.239")])),
+        ("numeric(9,4)", pa.array([Decimal("1.2")], pa.decimal128(8, 2))),
         ("double precision", pa.array([2**53 + 1])),
     ],
     ids=str,
@@ -162,6 +163,8 @@ def test_a_column_that_would_change_values_is_refused(
         ("json", pa.array(['{"a": 1.0}'])),
         ("text", pa.array([0], pa.timestamp("us", "UTC"))),
         ("bigint", pa.array([-1], pa.int16())),
+        ("timestamp(6)", pa.array([1], pa.timestamp("us"))),
+        ("numeric(10,3)", pa.array([Decimal("1.2")], pa.decimal128(9, 2))),
         ("some_text", pa.array(["abc"])),
     ],
     ids=str,
@@ -170,8 +173,9 @@ def test_a_table_may_be_made_before_with_types_that_keep_each_value(
     address: str, there: str, values: pa.Array
 ) -> None:
     run(address, "DROP DOMAIN IF EXISTS some_text CASCADE; CREATE DOMAIN some_text AS text")
-    run(address, f"CREATE TABLE fits_{there} (c {there}, t bigint, d bigint)")
-    assert PostgresTable(address, f"fits_{there}").take(delivery({"c": values})) == 1
+    name = re.sub(r"\W", "_", f"fits_{there}")
+    run(address, f"CREATE TABLE {name} (c {there}, t bigint, d bigint)")
+    assert PostgresTable(address, name).take(delivery({"c": values})) == 1
 
 
 def test_days_beyond_the_calendar_of_python_arrive(address: str) -> None:

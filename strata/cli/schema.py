@@ -1,6 +1,7 @@
 """Commands about a shard's columns: schema show, add, drop, rename, widen, sort."""
 
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Final
 
 import typer
@@ -137,7 +138,9 @@ def _default(text: str, kind: ColumnType) -> Any:
     if encoding(kind).quoted:
         return text
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_exact, object_pairs_hook=_once)
+    except InvalidRequest:
+        raise
     except ValueError as error:
         raise InvalidRequest(
             "a default of this type is written as JSON",
@@ -145,6 +148,27 @@ def _default(text: str, kind: ColumnType) -> Any:
             value=text,
             cure="""as in 5, true, '"text"' or '[1, 2]'""",
         ) from error
+
+
+def _exact(text: str) -> float:
+    """Return a number. Raises: InvalidRequest for one that is not the shortest of its float64."""
+    value = float(text)
+    if Decimal(repr(value)) != Decimal(text):
+        raise InvalidRequest(
+            "this number has no equal among the numbers of 64 bits",
+            value=text,
+            nearest=value,
+            cure="the nearest one; in a numeric the number as a text",
+        )
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises: InvalidRequest for a key that stands twice in it."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidRequest("a key stands twice in this default", keys=[key for key, _ in pairs])
+    return found
 
 
 def _change(

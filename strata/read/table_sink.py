@@ -6,13 +6,16 @@ or neither.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.format.values.beyond import python_values
 from strata.model.extras import needed
 from strata.model.settings import without_password
 from strata.model.shown import as_json_value
@@ -40,13 +43,33 @@ _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_time, "time"),
 )
 _STATES: Final = "25"  # class of errors about the state of a transaction
-# Of PostgreSQL's own number of a type: the types that hold all its values, and more.
-_WIDER: Final = {
-    21: ("integer", "bigint", "numeric(20)"),  # smallint
-    23: ("bigint", "numeric(20)"),  # integer
-    20: ("numeric(20)",),  # bigint
-    700: ("double precision",),  # real
+_LONG: Final = {  # names of types as PostgreSQL shows them
+    "numeric(20)": "numeric(20,0)",
+    "time": "time without time zone",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
 }
+_TEXTS: Final = ("text", "character varying")  # each value is written as a text
+# Of the type of a column that is there: those to which it grows, with all its values.
+_WIDER: Final = {
+    "smallint": ("integer", "bigint", "numeric(20)", "numeric"),
+    "integer": ("bigint", "numeric(20)", "numeric"),
+    "bigint": ("numeric(20)", "numeric"),
+    "real": ("double precision",),
+}
+_AS_WELL: Final = {  # of a wanted type: others that take exactly its values, or refuse them
+    "text": ("uuid", "json", "jsonb"),
+    "jsonb": ("json",),
+    "numeric(20)": ("numeric",),
+}
+# Of each column of a table: its name and its type, that below a domain.
+_COLUMNS: Final = """SELECT attname, CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
+    ELSE format_type(atttypid, atttypmod) END
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
+_BEYOND: Final = re.compile(r"([+-]?\d+)(-\d\d-\d\d)T?([\d:.]*)(Z?)")  # Python's calendar
+_DIGITS: Final = re.compile(r"numeric\((\d+),(\d+)\)")
+_SHOWN_CHARS: Final = 80  # of a value in an error
 
 
 class PostgresTable:
@@ -133,17 +156,26 @@ class PostgresTable:
 
     def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
         """Make the table, or give it the columns that it lacks, and wider ones where they grew."""
-        columns = {_short(field.name): _type(field.type) for field in schema}
-        listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+        columns = {_short(field.name): (_type(field.type), field.type) for field in schema}
+        listed = ", ".join(f"{_quoted(name)} {kind}" for name, (kind, _) in columns.items())
         _run(connection, f"CREATE TABLE IF NOT EXISTS {self._target} ({listed})")
-        there = _run(connection, f"SELECT * FROM {self._target} LIMIT 0").description or ()
-        oids = {column.name: column.type_code for column in there}
-        for name, kind in columns.items():
+        there = dict(_run(connection, _COLUMNS, self._target).fetchall())
+        for name, (kind, values) in columns.items():
             change = f"ALTER TABLE {self._target} "
-            if name not in oids:
+            if name not in there:
                 _run(connection, f"{change}ADD COLUMN {_quoted(name)} {kind}")
-            elif kind in _WIDER.get(oids[name], ()):
+            elif kind in _WIDER.get(there[name], ()):
                 _run(connection, f"{change}ALTER COLUMN {_quoted(name)} TYPE {kind}")
+            elif not _holds(there[name], kind, values):
+                raise InvalidRequest(
+                    "a column of the table would change these values; nothing of them is stored",
+                    table=self._table,
+                    column=name,
+                    type=there[name],
+                    wanted=kind,
+                    cure=f"{change}ALTER COLUMN {_quoted(name)} TYPE {kind}, or rename it there; "
+                    "or leave it out with --columns",
+                )
 
     def _copy(self, connection: "_Connection", delivery: Delivery) -> int:
         names = ", ".join(_quoted(name) for name in delivery.schema.names)
@@ -153,7 +185,8 @@ class PostgresTable:
             cursor.copy(f"COPY {self._target} ({names}) FROM STDIN".encode()) as copy,
         ):
             for batch in delivery.rows:
-                columns = [_values(column) for column in batch.columns]
+                pairs = zip(batch.schema.names, batch.columns, strict=True)
+                columns = [_values(*pair) for pair in pairs]
                 for row in zip(*columns, strict=True):
                     copy.write_row(row)
                 rows += batch.num_rows
@@ -217,14 +250,61 @@ def _type(kind: pa.DataType) -> str:
     return next((name for fits, name in _SCALARS if fits(kind)), "jsonb")
 
 
-def _values(column: pa.Array) -> list[Any]:
-    """Return values as the driver takes them."""
-    values: list[Any] = column.to_pylist()
-    if _type(column.type) != "jsonb":
-        return values
-    return [
-        None if value is None else json.dumps(as_json_value(value, wide=True)) for value in values
-    ]
+def _holds(there: str, wanted: str, values: pa.DataType) -> bool:
+    """Return whether a column of the type `there` keeps each value of a wanted type as it is.
+
+    A text of digits would become a number in a column of numbers, and a time would lose its zone.
+    """
+    digits = _DIGITS.fullmatch(there)
+    if digits is not None and pa.types.is_decimal(values):
+        precision, scale = map(int, digits.groups())
+        before = precision - scale
+        return bool(scale >= values.scale and before >= values.precision - values.scale)
+    others = (*_TEXTS, *_AS_WELL.get(wanted, ()), *_WIDER.get(wanted, ()))
+    return there.replace("(6)", "") in {_LONG.get(kind, kind) for kind in (wanted, *others)}
+
+
+def _values(name: str, column: pa.Array) -> list[Any]:
+    """Return the values of a column as the driver takes them.
+
+    Raises: InvalidRequest for a text that PostgreSQL refuses.
+    """
+    kind = _type(column.type)
+    if kind == "text":
+        _check_texts(name, column)
+    values = python_values(column, pairs=True)
+    if kind == "jsonb":
+        return [None if v is None else json.dumps(as_json_value(v, wide=True)) for v in values]
+    if kind in ("date", "timestamp", "timestamptz"):
+        return [_moment(value) if isinstance(value, str) else value for value in values]
+    return values
+
+
+def _moment(text: str) -> str:
+    """Return a day or moment beyond Python's calendar as PostgreSQL writes it.
+
+    >>> _moment("+10000-01-01"), _moment("0000-12-31T23:59:59.000001Z")
+    ('10000-01-01', '0001-12-31 23:59:59.000001+00 BC')
+    """
+    match = _BEYOND.fullmatch(text)
+    assert match is not None, text
+    year, rest = int(match[1]), f" {match[3]}" if match[3] else ""
+    zone = "+00" if match[4] else ""
+    if year > 0:
+        return f"{year:04}{match[2]}{rest}{zone}"
+    return f"{1 - year:04}{match[2]}{rest}{zone} BC"
+
+
+def _check_texts(name: str, column: pa.Array) -> None:
+    found = pc.match_substring(column, "\0")
+    if pc.any(found).as_py():
+        value = column.filter(found)[0].as_py()
+        raise InvalidRequest(
+            "PostgreSQL has no NUL in a text; nothing of them is stored",
+            column=name,
+            value=value[:_SHOWN_CHARS],
+            cure="leave the column out with --columns, or such rows with --where",
+        )
 
 
 def _quoted(name: str) -> str:

@@ -19,6 +19,7 @@ import orjson
 
 from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
+from strata.format.values.json_value import why_cut
 from strata.format.values.migrate import default_scalar, not_wider, reads_otherwise, widens
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
@@ -175,7 +176,7 @@ def changed(spec: ShardSpec, current: Relation, change: Change, next_id: int) ->
 
 
 def check_defaults(shard: str, columns: Sequence[Column]) -> None:
-    """Refuse defaults that are not values of their columns.
+    """Refuse defaults that are not values of their columns, or would lose some of theirs.
 
     Raises: InvalidRequest.
     """
@@ -190,6 +191,15 @@ def check_defaults(shard: str, columns: Sequence[Column]) -> None:
                 column=column.name,
                 type=str(column.type),
                 value=column.default,
+            )
+        cut = why_cut(column.default, column.type)
+        if cut is not None:
+            raise InvalidRequest(
+                "a default would lose some of its value",
+                shard=shard,
+                column=column.name,
+                type=str(column.type),
+                reason=cut,
             )
 
 

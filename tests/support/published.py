@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import StaticTable
 
+from strata.adopt.kept_nulls import keep_nulls
 from strata.decide.plan import plan_read
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
@@ -57,6 +58,7 @@ class World:
         return StaticTable.from_metadata(self.place.address)
 
     def read(self, snapshot: int | None = None) -> Rows:
+        keep_nulls()  # docs/how-to/iceberg.md says what PyIceberg shows without
         table = self.table()
         found = table.scan(snapshot_id=snapshot) if snapshot else table.scan()
         return sums(found.to_arrow())

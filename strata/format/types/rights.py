@@ -108,6 +108,7 @@ def _right(
         layout=packed(written),
         order="by grantee, then grantor, then mode",
         json=read,
+        quoted=False,
         view=view,
     )
 

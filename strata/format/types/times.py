@@ -121,11 +121,12 @@ ROWS: Final = (
     scalar(
         Kind.INTERVAL, pa.binary(16), "struct<months: int, days: int, micros: bigint>",
         ("interval", 20), order="by months, then days, then microseconds", by_value=False,
-        layout=packed(INTERVAL), json=_interval_json, view=record_view(INTERVAL, SEEN_INTERVAL),
+        layout=packed(INTERVAL), json=_interval_json, quoted=False,
+        view=record_view(INTERVAL, SEEN_INTERVAL),
     ),
     scalar(
         Kind.DAY_TIME, pa.duration("us"), "interval day to second", ("interval", 20),
-        order="by microsecond", json=from_json.integer,
+        order="by microsecond", json=from_json.integer, quoted=False,
         layout=Layout(Form.NUMBERS, np.dtype("<i8"), INTERVAL, "micros"),
     ),
     scalar(

@@ -51,6 +51,7 @@ from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
 from strata.ingest.updates import default_of, judged_rows, times_of
 from strata.ingest.values.cast import Rows
+from strata.ingest.values.no_row import message_of
 from strata.ingest.values.shown import json_text
 from strata.ingest.values.spelt import spelt_otherwise
 from strata.ingest.verify import verify_rows
@@ -272,18 +273,28 @@ def _check_columns(raw: RawFile, task: IngestTask) -> None:
     new = sorted(raw.undeclared - task.former)
     gone = sorted(raw.gone - task.later)
     if new or gone:
-        same = spelt_otherwise(new[:1], [*task.relation.by_name])
         raise InvalidRequest(
             "the source table has a column that the shard does not declare"
             if new
             else "the source table lacks a column that the shard declares",
             file=raw.file,
             column=(new or gone)[0],
-            cure=f"call it {same[new[0]]!r} in the source, as the shard does"
-            if same
-            else f"strata schema {'add' if new else 'drop'}, then run again; or declare "
-            "source.schema_changes: report (what is not declared is left out, what lacks is null)",
+            cure=_cure(raw, task, new),
         )
+
+
+def _cure(raw: RawFile, task: IngestTask, new: Sequence[str]) -> str:
+    """Return what helps where columns differ; `new`: those that the shard lacks."""
+    what = message_of(raw.undeclared, ())
+    if what is not None:
+        return f"these keys are those of {what.what}: {what.cure}"
+    same = spelt_otherwise(new[:1], [*task.relation.by_name])
+    if same:
+        return f"call it {same[new[0]]!r} in the source, as the shard does"
+    return (
+        f"strata schema {'add' if new else 'drop'}, then run again; or declare "
+        "source.schema_changes: report (what is not declared is left out, what lacks is null)"
+    )
 
 
 def _mark(raw: RawFile, task: IngestTask) -> list[WantedColumn]:

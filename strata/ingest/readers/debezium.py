@@ -31,6 +31,7 @@ from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import NumberText, Twice
+from strata.ingest.values.no_row import no_rows
 from strata.ingest.values.shown import FAILS
 from strata.ingest.values.spelt import keys_spelt_otherwise, why_lost
 from strata.model.schema import Relation
@@ -118,14 +119,17 @@ def _raw(
 ) -> RawFile:
     """Return the rows of events. If `passed` is None, they are records with plain JSON values.
 
-    A row is rejected if it lacks a column and has the same name in other capital letters. `marks`:
-    columns of rows that the shard does not have.
+    A row is rejected if it lacks a column and has the same name in other capital letters, and a
+    record's if it is itself a message. `marks`: columns of rows that the shard does not have.
     """
     whole = {tuple(event.row) for event in found.values if event.op in WHOLE}
     in_rows = [*relation.by_name, *marks]
     otherwise = keys_spelt_otherwise((event.row for event in found.values), in_rows)
     lost = [why_lost(event.row, otherwise) for event in found.values] if otherwise else []
-    events: list[Event] = (found := found.without(source, lost)).values
+    found = found.without(source, lost)
+    if passed is None:
+        found = found.without(source, _messages(found.values, in_rows))
+    events: list[Event] = found.values
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     if passed is not None:
         _check_units(source, events, relation)
@@ -150,6 +154,11 @@ def _raw(
         places=_places(events),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
+
+
+def _messages(events: Sequence[Event], names: Sequence[str]) -> list[str | None]:
+    """Return why a record's value is no row, for each; an empty list if all may be rows."""
+    return no_rows([event.row if event.op in WHOLE else None for event in events], names)
 
 
 def _check_units(source: SourceFile, events: Sequence[Event], relation: Relation) -> None:

@@ -1,14 +1,17 @@
 """Reads JSON: one object per line, or one array of objects; values by key.
 
 A missing key is null; keys that are not requested are ignored. An object is rejected if it lacks a
-column and has the same name in other cases of letters or with blanks: its value would be lost.
+column and has the same name in other cases of letters or with blanks: its value would be lost. So
+is one that has none of the columns, or is a message about a change.
 Arrow reads lines as a table if that gives the same (`json_table`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
@@ -16,9 +19,15 @@ from strata.ingest.readers.objects import Objects, exact_lines, read_array, read
 from strata.ingest.readers.source import Raw, RawFile
 from strata.ingest.values.cast import from_arrow, from_objects
 from strata.ingest.values.exact_json import Twice
+from strata.ingest.values.no_row import message_of, no_rows
 from strata.ingest.values.shown import shown as text_of
 from strata.ingest.values.shown import shown_scalar
-from strata.ingest.values.spelt import keys_spelt_otherwise, may_be_spelt_otherwise, why_lost
+from strata.ingest.values.spelt import (
+    keys_of_lines,
+    keys_spelt_otherwise,
+    spelt_otherwise,
+    why_lost,
+)
 from strata.model.types import ColumnType
 
 __all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown_object"]
@@ -61,7 +70,7 @@ def read_objects(
     table = read_table(data, pa.schema(fields), others=True)
     if table is None or any(table[name].null_count for name in optional):
         return None  # otherwise null and missing must be distinguished
-    if may_be_spelt_otherwise(data, [name for name in names if table[name].null_count]):
+    if _may_lose(table, data, names):
         return None
     return RawFile(
         file=source.name,
@@ -71,6 +80,23 @@ def read_objects(
         shown=_shown,
         locate=located(data, source.before),
     )
+
+
+def _may_lose(table: pa.Table, data: bytes, names: Sequence[str]) -> bool:
+    """Return whether an object may be rejected for what is lost of it.
+
+    Errs: returns True also where all objects are rows.
+    """
+    lacking = [name for name in names if table[name].null_count]
+    if not lacking:
+        return False
+    keys = keys_of_lines(data)
+    if keys is None or spelt_otherwise(keys, lacking) or message_of(keys, names):
+        return True
+    if len(lacking) < len(names) or keys <= set(names):
+        return False
+    present = [pc.is_valid(table[name]) for name in names]
+    return not pc.all(reduce(pc.or_, present)).as_py()
 
 
 def _shown(values: pa.Array, row: int) -> str | None:
@@ -91,6 +117,7 @@ def one_by_one(
     judged = not plain or bool(otherwise)
     reasons = [_none(value, names, otherwise) for value in found.values] if judged else []
     found = found.without(source, reasons)
+    found = found.without(source, no_rows(found.values, names))
     objects = found.values
     return RawFile(
         file=source.name,

@@ -44,19 +44,16 @@ def why_lost(value: Mapping[str, Any], otherwise: Mapping[str, str]) -> str | No
     return f"the key {key} differs from the column {otherwise[key]} in {what} alone"
 
 
-def may_be_spelt_otherwise(data: bytes, names: Sequence[str]) -> bool:
-    """Return whether JSON lines have a key that is spelt as `spelt_otherwise` says.
-
-    Errs: returns True where a line cannot be read here.
-    """
+def keys_of_lines(data: bytes) -> frozenset[str] | None:
+    """Return all keys of JSON lines; None where a line cannot be read here."""
     keys: set[str] = set()
     try:
-        for line in data.splitlines() if names else ():
+        for line in data.splitlines():
             if line.strip():
                 keys.update(orjson.loads(line))
     except (orjson.JSONDecodeError, TypeError):
-        return True
-    return bool(spelt_otherwise(keys, names))
+        return None
+    return frozenset(keys)
 
 
 def _plainly(name: str) -> str:

@@ -1,9 +1,12 @@
 """Tables of Iceberg: snapshots, catalogs, and columns that change their names and numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
@@ -281,3 +284,46 @@ def test_a_column_that_only_the_shard_fills_is_refused_when_the_table_gets_it(
 def test_there_has_to_be_a_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="PyIceberg cannot read"):
         IcebergPeer.open(str(tmp_path))
+
+
+def test_a_null_list_of_records_stays_null(tmp_path: Path) -> None:
+    """PyIceberg makes it empty (apache/iceberg-python#3833)."""
+    one = pa.struct([pa.field("a", pa.int64())])
+    kinds = {
+        "tags": pa.list_(one),
+        "by_name": pa.map_(pa.string(), one),
+        "deep": pa.list_(pa.list_(one)),
+        "inside": pa.struct([pa.field("tags", pa.list_(one))]),
+        "plain": pa.list_(pa.int64()),
+    }
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "tags": None, "by_name": None, "deep": None, "inside": None, "plain": None},
+        {"id": 2, "tags": [], "by_name": [], "deep": [], "inside": {"tags": None}, "plain": []},
+        {
+            "id": 3,
+            "tags": [None],
+            "by_name": [("k", None)],
+            "deep": [None, [], [None]],
+            "inside": {"tags": None},
+            "plain": [None],
+        },
+        {
+            "id": 4,
+            "tags": [{"a": 1}],
+            "by_name": [("k", {"a": None})],
+            "deep": [[{"a": 2}]],
+            "inside": {"tags": [{"a": 3}]},
+            "plain": [4],
+        },
+    ]
+    table = pa.Table.from_pylist(rows, pa.schema({"id": pa.int64(), **kinds}))
+    catalog = InMemoryCatalog("lake", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("shop")
+    made_one = catalog.create_table("shop.nested", schema=table.schema)
+    pq.write_table(table, tmp_path / "spark.parquet")
+    made_one.add_files([f"file://{tmp_path}/spark.parquet"])
+    delete_positions(made_one, 0, [1])  # the mask of a filtered batch
+
+    peer = IcebergPeer.open(made_one.metadata_location)
+    found = pa.Table.from_batches(peer.whole(peer.version(None)))
+    assert found.to_pylist() == [rows[0], *rows[2:]]

@@ -1,5 +1,7 @@
 """`strata schema` changes columns, says what it would do, and refuses with the reason."""
 
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,31 @@ def test_rows_that_are_there_have_the_default(cli: Cli) -> None:
     assert pq.read_table(out).select(["id", "kind"]).to_pylist() == [{"id": 1, "kind": "none"}]
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("interval", '{"days": 1, "micros": -1}', {"months": 0, "days": 1, "micros": -1}),
+        ("interval day to second", "90000000", timedelta(seconds=90)),
+        ("aclitem", '{"grantee": 1, "grantor": 2}', {"grantee": 1, "grantor": 2, "mode": 0}),
+        ("list<numeric(38,20)>", '["0.12345678901234567891"]', [Decimal("0.12345678901234567891")]),
+        (
+            "timestamp",
+            "2024-01-01T00:00:00.1234560",
+            datetime.fromisoformat("2024-01-01T00:00:00.123456"),
+        ),
+        ("float32", "0.1", 0.10000000149011612),
+    ],
+)
+def test_a_default_of_every_kind_may_be_typed(
+    cli: Cli, kind: str, default: str, value: Any
+) -> None:
+    """Intervals and access rights were taken for texts, and refused."""
+    cli.ingest(1000, '{"id": 1, "kind": "a"}')
+    cli.json("schema", "add", "events", "x", kind, "--default", default)
+    cli.json("read", "events", "--out", str(cli.root / "out.parquet"))
+    assert pq.read_table(cli.root / "out.parquet")["x"].to_pylist() == [value]
+
+
 def test_a_dry_run_changes_nothing(cli: Cli) -> None:
     done = cli.json("schema", "drop", "events", "kind", "--dry-run")
 
@@ -88,6 +115,19 @@ def test_a_lost_race_exits_4_and_a_repetition_succeeds(cli: Cli) -> None:
         (("add", "events", "x", "int32", "--not-null"), "default"),
         (("add", "events", "x", "int32", "--default", "five"), "JSON"),
         (("add", "events", "x", "int16", "--default", "70000"), "does not fit"),
+        (("add", "events", "x", "jsonb", "--default", "1.00000000000000000001"), "64 bits"),
+        (
+            ("add", "events", "x", "list<numeric(38,20)>", "--default", "[0.12345678901234567891]"),
+            "64 bits",
+        ),
+        (("add", "events", "x", "float64", "--default", "1e-400"), "64 bits"),
+        (("add", "events", "x", "map<int32>", "--default", '{"a": 1, "a": 2}'), "twice"),
+        (("add", "events", "x", "timestamp", "--default", "2024-01-01T00:00:00+05:00"), "offset"),
+        (
+            ("add", "events", "x", "list<timestamp>", "--default", '["2024-01-01 00:00:00Z"]'),
+            "offset",
+        ),
+        (("add", "events", "x", "timestamptz", "--default", "2024-01-01T00:00:00.1234567Z"), "six"),
         (("add", "events", "KIND", "int32"), "name"),
         (("add", "events", "t", "int32"), "taken by every update"),
         (("drop", "events", "id"), "key"),

@@ -1,5 +1,6 @@
 """Changes in a table of PostgreSQL: types, new columns, and what is refused with nothing stored."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -98,6 +99,7 @@ def test_a_new_column_joins_the_table(address: str) -> None:
         (pa.int16(), pa.int32(), 2**31 - 1),
         (pa.int32(), pa.int64(), -(2**63)),
         (pa.uint32(), pa.uint64(), 2**64 - 1),
+        (pa.int64(), pa.decimal128(20, 0), Decimal(2**64 - 1)),  # as readers see these two
         (pa.float32(), pa.float64(), 1.0000000001),
     ],
     ids=str,
@@ -106,7 +108,7 @@ def test_a_column_that_was_widened_is_widened_in_the_table(
     address: str, before: pa.DataType, after: pa.DataType, value: Any
 ) -> None:
     """A float64 was rounded to the column that was there, and large numbers stopped a consumer."""
-    name = f"wide_{before}"
+    name = re.sub(r"\W", "_", f"wide_{before}_{after}")
     sink = PostgresTable(address, name)
     sink.take(delivery({"n": pa.array([1], before)}))
     sink.take(delivery({"n": pa.array([value], after)}, 10, 20))
@@ -122,6 +124,102 @@ def test_what_the_table_cannot_hold_is_refused_and_nothing_is_stored(address: st
     assert position(sink) == 10
     assert rows(address, "SELECT s FROM refused") == [("good",)]
     assert sink.take(delivery({"s": pa.array(["fine"])}, 10, 20)) == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "values"),
+    [
+        ("bigint", pa.array(["007"])),
+        ("varchar(3)", pa.array(["abc  "])),
+        ("char(5)", pa.array(["abc"])),
+        ("date", pa.array([0], pa.timestamp("us"))),
+        ("timestamp(0)", pa.array([900_000], pa.timestamp("us"))),
+        ("timestamp", pa.array([0], pa.timestamp("us", "UTC"))),
+        ("timestamptz", pa.array([0], pa.timestamp("us"))),
+        ("numeric(10,2)", pa.array([Decimal("1.239")])),
+        ("numeric(9,4)", pa.array([Decimal("1.2")], pa.decimal128(8, 2))),
+        ("double precision", pa.array([2**53 + 1])),
+    ],
+    ids=str,
+)
+def test_a_column_that_would_change_values_is_refused(
+    address: str, there: str, values: pa.Array
+) -> None:
+    """A column that came back in another type filled the old one: "007" became 7."""
+    name = re.sub(r"\W", "_", there)
+    run(address, f'CREATE TABLE "{name}" (c {there}, t bigint, d bigint)')
+    sink = PostgresTable(address, name)
+    with pytest.raises(InvalidRequest, match="would change these values") as caught:
+        sink.take(delivery({"c": values}))
+    assert caught.value.details["column"] == "c"
+    assert rows(address, f'SELECT * FROM "{name}"') == []
+
+
+@pytest.mark.parametrize(
+    ("there", "values"),
+    [
+        ("varchar", pa.array(["abc  "])),
+        ("uuid", pa.array(["f81d4fae-7dec-11d0-a765-00a0c91e6bf6"])),
+        ("json", pa.array(['{"a": 1.0}'])),
+        ("text", pa.array([0], pa.timestamp("us", "UTC"))),
+        ("bigint", pa.array([-1], pa.int16())),
+        ("timestamp(6)", pa.array([1], pa.timestamp("us"))),
+        ("numeric(10,3)", pa.array([Decimal("1.2")], pa.decimal128(9, 2))),
+        ("some_text", pa.array(["abc"])),
+    ],
+    ids=str,
+)
+def test_a_table_may_be_made_before_with_types_that_keep_each_value(
+    address: str, there: str, values: pa.Array
+) -> None:
+    run(address, "DROP DOMAIN IF EXISTS some_text CASCADE; CREATE DOMAIN some_text AS text")
+    name = re.sub(r"\W", "_", f"fits_{there}")
+    run(address, f"CREATE TABLE {name} (c {there}, t bigint, d bigint)")
+    assert PostgresTable(address, name).take(delivery({"c": values})) == 1
+
+
+def test_days_beyond_the_calendar_of_python_arrive(address: str) -> None:
+    """A day after 9999, or before year 1, stopped a consumer for good."""
+    days = pa.array([2_932_897, -719_163, 2_145_031_948, -719_529, 0], pa.int32()).view(pa.date32())
+    micros = pa.array([253_402_300_800_000_001, 2**63 - 1, -62_135_596_800_000_001, None, 0])
+    pairs = pa.map_(pa.string(), pa.date32())
+    columns = {
+        "day": days,
+        "local": micros.cast(pa.timestamp("us")),
+        "at": micros.cast(pa.timestamp("us", "UTC")),
+        "inside": pa.array([[("a", day)] for day in days], pairs),
+    }
+    PostgresTable(address, "beyond").take(delivery(columns))
+    run(address, f"ALTER DATABASE {address.rpartition('/')[2]} SET timezone = 'UTC'")
+    found = rows(address, "SELECT day::text, local::text, at::text, inside FROM beyond")
+    assert found == [
+        (
+            "10000-01-01",
+            "10000-01-01 00:00:00.000001",
+            "10000-01-01 00:00:00.000001+00",
+            [["a", "+10000-01-01"]],
+        ),
+        (
+            "0001-12-31 BC",
+            "294247-01-10 04:00:54.775807",
+            "294247-01-10 04:00:54.775807+00",
+            [["a", "0000-12-31"]],
+        ),
+        (
+            "5874868-01-01",
+            "0001-12-31 23:59:59.999999 BC",
+            "0001-12-31 23:59:59.999999+00 BC",
+            [["a", "+5874868-01-01"]],
+        ),
+        ("0002-12-31 BC", None, None, [["a", "-0001-12-31"]]),
+        ("1970-01-01", "1970-01-01 00:00:00", "1970-01-01 00:00:00+00", [["a", "1970-01-01"]]),
+    ]
+
+
+def test_a_text_with_a_nul_is_named_by_its_column(address: str) -> None:
+    with pytest.raises(InvalidRequest, match="has no NUL") as caught:
+        PostgresTable(address, "nul").take(delivery({"a": pa.array(["x"]), "s": pa.array(["a\0"])}))
+    assert caught.value.details["column"] == "s"
 
 
 def test_two_programs_do_not_both_fill_a_table(address: str) -> None:

@@ -506,3 +506,17 @@ def test_a_column_in_other_capital_letters_is_no_null(tmp_path: Path, policy: st
     else:
         assert [one.counts.rejected for one in run(world, 2, 2)] == [1]
     assert table_at(world, DAY - 1) == {1: ("a", "A")}
+
+
+@pytest.mark.parametrize("policy", ["refuse", "report"])
+def test_a_record_of_a_change_event_is_no_row(tmp_path: Path, policy: str) -> None:
+    world = world_of(tmp_path, "upsert", schema_changes=policy, max_rejected=1.0)
+    put(world, 1, [{"key": {"id": 1}, "value": event("c", 1, ("a", "A"), 1)}])
+
+    if policy == "refuse":
+        with pytest.raises(InvalidRequest, match="does not declare") as caught:
+            run(world, 1, 1)
+        assert "source.envelope: debezium" in str(caught.value)
+    else:
+        assert [one.counts.rejected for one in run(world, 1, 1)] == [1]
+        assert table_at(world, DAY - 1) == {}

@@ -10,11 +10,10 @@ another Java, and works as without one.
 """
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,8 +25,6 @@ from demo.places import HIDDEN, PROJECT
 FOLDER: Final = HIDDEN / "classes"
 # Half of a short job is the start of its Java machine; a long one would lose by these.
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# It takes half a minute of a processor, which Airflow's start and the first jobs need more.
-BEHIND: Final = 19
 # Only errors: an archive that is written names each class that it leaves out.
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
@@ -99,19 +96,10 @@ class ClassArchive:
         return self.folder / f"{name}.jsa"
 
 
-def _stand_back() -> None:
-    """Leave the processors to all other work, also where Linux shares them out by sessions."""
-    os.nice(BEHIND)
-    with suppress(OSError):
-        os.setsid()
-        Path("/proc/self/autogroup").write_text(str(BEHIND), "ascii")
-
-
 def write(file: Path) -> None:
     """Load the classes that jobs of Spark load, and let Java write them to a file as it ends."""
     from pyspark.sql import SparkSession
 
-    _stand_back()
     file.unlink(missing_ok=True)
     options = f"{QUICK_START} {_QUIET} -XX:ArchiveClassesAtExit={file}"
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

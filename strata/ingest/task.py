@@ -48,6 +48,11 @@ class IngestTask:
     worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
     hand_over: int = 0  # bytes of changes that go on in memory instead of a blob, at most
 
+    @property
+    def read_bytes(self) -> int:
+        """Return how many stored bytes the task reads at most."""
+        return sum(file.size_bytes for file in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:

@@ -44,6 +44,11 @@ class CollectTask:
     used: frozenset[str] = frozenset()  # statistics of paths that come next
     same: frozenset[str] = frozenset()  # and of those that come last
 
+    @property
+    def read_bytes(self) -> int:
+        """Return how many stored bytes the task reads at most."""
+        return self.part.size_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:

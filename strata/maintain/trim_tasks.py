@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ from strata.stats.size import column_bits
 from strata.stats.wire import PREFIX, ROWS, is_budgeted
 from strata.store.interface import Blob
 from strata.store.open import open_stores
+
+ROW_BYTES: Final = 2048  # of a part in a manifest, with statistics of a usual budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ class SurveyTask:
     batch: Batch
     selection: Selection
     spec: StatsSpec
+
+    @property
+    def read_bytes(self) -> int:
+        """Return an estimate of the manifest's bytes."""
+        return self.batch.parts * ROW_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,11 @@ class TrimTask:
     spec: StatsSpec
     ids: frozenset[int]  # columns whose statistics may change; empty: all
     weights: Mapping[str, float]
+
+    @property
+    def read_bytes(self) -> int:
+        """Return an estimate of the bytes of these parts' statistics."""
+        return len(self.rows) * ROW_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,9 @@ WORKERS: Final[Mapping[str, str]] = {
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
 
+# Contexts whose workers are starting: for some seconds tasks would wait for them.
+_starting: Final[set[str]] = set()
+
 # They print every analysis error, expected ones too, as a wall of Java on stderr.
 NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -86,6 +89,7 @@ def spark_session(
         if not str(spark.sparkContext.master).startswith("local"):
             require_executors(spark)
         elif workers:
+            _starting.add(str(spark.sparkContext.applicationId))
             Thread(target=_load_workers, args=(spark.sparkContext,), daemon=True).start()
         yield spark
     finally:
@@ -129,8 +133,16 @@ def _load_workers(context: SparkContext) -> None:
 
     A failure is left to the job's own tasks.
     """
-    with suppress(Exception):
-        context.parallelize([0], 1).map(int).collect()
+    try:
+        with suppress(Exception):
+            context.parallelize([0], 1).map(int).collect()
+    finally:
+        _starting.discard(str(context.applicationId))
+
+
+def workers_start(context: SparkContext) -> bool:
+    """Return whether the workers that `spark_session` was asked to start are not there yet."""
+    return str(context.applicationId) in _starting
 
 
 def submitted() -> bool:

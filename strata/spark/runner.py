@@ -3,6 +3,7 @@
 Items are sent in waves of tasks, one item a task. Two waves are under way at a time, so no core
 idles at the end of a wave, and results reach the driver in order without all being held. Up to two
 waves are sent as one, which begins with the heaviest items.
+While a job's workers start, which takes seconds, work on little data is done here instead.
 An error of the engine travels as a value and is raised unchanged on the driver, because Spark would
 wrap it in a page of Java.
 """
@@ -16,7 +17,8 @@ from typing import Final, TypeVar
 from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
-from strata.model.runner import Runner, heaviest_first, on_cores, share
+from strata.model.runner import Runner, heaviest_first, on_cores, serial, share
+from strata.session.session import workers_start
 from strata.store import bill
 
 A = TypeVar("A")
@@ -25,6 +27,7 @@ Outcome = tuple[B | None, StrataError | None, dict[str, int]]
 
 WAVES: Final = 2  # waves under way at once
 TASKS_PER_CORE: Final = 2  # tasks in one wave
+LITTLE_BYTES: Final = 2 << 20  # stored bytes that one core reads before the workers are there
 
 
 def spark_runner(spark: SparkSession) -> Runner:
@@ -35,6 +38,9 @@ def spark_runner(spark: SparkSession) -> Runner:
     context = spark.sparkContext
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
+        if workers_start(context) and _is_little(items):
+            yield from serial(partial(on_cores, 1, function), items)
+            return
         cores = context.defaultParallelism
         size = TASKS_PER_CORE * max(1, cores)
         if len(items) <= WAVES * size:
@@ -62,6 +68,12 @@ def spark_runner(spark: SparkSession) -> Runner:
                     future.cancel()
 
     return run
+
+
+def _is_little(items: Sequence[object]) -> bool:
+    """Return whether items say how much they read, and that it is little."""
+    sizes = [getattr(item, "read_bytes", LITTLE_BYTES + 1) for item in items]
+    return sum(sizes) <= LITTLE_BYTES
 
 
 def attempt(function: Callable[[A], B], item: A) -> Outcome[B]:

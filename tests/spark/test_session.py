@@ -35,3 +35,17 @@ def test_an_engine_that_cannot_be_loaded_is_left_to_who_imports_it() -> None:
     look = SESSION.format(engine="strata.no_such_module")
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["False", "True"], done.stderr[-2000:]
+
+
+def test_workers_start_until_they_are_there() -> None:
+    look = (
+        "import time; from strata.model.settings import SparkSettings as S;"
+        "from strata.session.session import spark_session as s, workers_start as w\n"
+        "with s('test', S(), workers=True) as spark:\n"
+        "    found = [w(spark.sparkContext)]\n"
+        "    until = time.monotonic() + 120\n"
+        "    while w(spark.sparkContext) and time.monotonic() < until: time.sleep(0.1)\n"
+        "    print(*found, w(spark.sparkContext))"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True", "False"], done.stderr[-2000:]

@@ -144,7 +144,8 @@ class S3Blob:
     def purge(self, before_ms: int) -> int:
         """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Also removes uploads that were begun before then, at least a day ago, and never completed.
+        Also removes uploads that were begun at least a day ago and never completed. A younger one
+        may be what another process writes, so `before_ms` says nothing about it.
         """
         freed, names = 0, []
         with outside(self.address, ASIDE, certain=False):
@@ -154,7 +155,7 @@ class S3Blob:
                     freed += info.size_bytes
             for at in range(0, len(names), PAGE):
                 self._delete_batch(names[at : at + PAGE])
-            self._abort_uploads(min(before_ms, time.time_ns() // 1_000_000 - ABANDONED_MS))
+            self._abort_uploads(time.time_ns() // 1_000_000 - ABANDONED_MS)
         return freed
 
     def expunge(self, key: str) -> int:

@@ -26,7 +26,8 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store import bill
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
-from strata.store.keys import check_key, check_prefix, check_range
+from strata.store.keys import check_key, check_prefix, check_range, content_hash
+from strata.store.named import other_bytes
 from strata.store.retry import Patience
 from strata.store.s3_client import (
     BEYOND,
@@ -293,7 +294,7 @@ class S3Blob:
                 "the blob vanished while it was written", certain=True, key=key, cure="try again"
             )
         if not same:
-            raise InvalidRequest("a blob is write-once and this key holds other bytes", key=key)
+            raise other_bytes(key, content_hash(data), key=key)
 
     def _whole(self, name: str) -> bytes | None:
         key = name.removeprefix(self.address.prefix)

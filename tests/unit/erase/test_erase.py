@@ -1,5 +1,6 @@
 """What is erased is in no byte that is stored; everything else is as it was, at every time."""
 
+import gzip
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from strata.read.scan import scan
 from strata.shard import Shard
 from strata.state import tombstone
 from strata.state.holds import hold, release
+from strata.store.keys import quarantine_key, receipt_key
 from tests.support.erasing import WHO, erased, eraser, places_of
 from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.unit.ingest.test_engine import SPEC, World
@@ -113,6 +115,26 @@ def test_nothing_leaks_after_an_erasure_nor_while_one_is_looked_at(world: World)
     assert find_leaks(beside, settings, ["s"]).clean
     assert found
     assert find_leaks(stores, settings, ["s", "s.rejected"]).clean
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.9])
+@pytest.mark.parametrize("kind", ["rejected rows", "a receipt"])
+def test_what_cannot_be_searched_is_named(world: World, kind: str, cut: float) -> None:
+    """It was a traceback of what reads JSON, or of what unpacks."""
+    blob = world.stores.blob
+    if kind == "a receipt":
+        key, data = receipt_key("s", "00ff"), gzip.compress(b'{"filter": "name is null"}' * 90)
+    else:
+        prefix = quarantine_key("s", "x").removesuffix("x.jsonl")
+        listed = (info.key for info in blob.list(prefix))
+        [key] = [key for key in listed if not key.rpartition("/")[2].startswith("index-")]
+        data = blob.get(key) or b""
+        blob.delete(key)
+    blob.set(key, data[: int(len(data) * cut)])
+    with pytest.raises(Corrupt, match="cannot be searched") as caught:
+        erased(world.stores, "s", "name", BOB)
+    assert caught.value.details["key"] == key
+    assert caught.value.cure
 
 
 def test_only_parts_that_hold_rows_are_rewritten(world: World) -> None:

@@ -8,13 +8,18 @@ what the user can do. Bugs are `assert`, not an error kind.
 import re
 from typing import ClassVar, Final
 
-# In the path of a database's address, too: somebody typed a slash too many.
+# In the path of a database's address, too: somebody typed a slash too many. A path that was made of
+# an address has one slash less.
 _PASSWORD: Final = re.compile(
-    r"""(?i)(://[^\s/@:'"]*|(?:sqlite|postgres)[^\s/:'"]*://[^\s@:'"]*?)"""
+    r"""(?i)(:/{1,2}[^\s/@:'"]*|(?:sqlite|postgres)[^\s/:'"]*:/{1,2}[^\s@:'"]*?)"""
     r"""(?::|%3A)[^\s'"]*(?:@|%40)"""
 )
 _SECRET: Final = re.compile(
-    r"""(?i)([?&][^\s=&'"]*(?:key|secret|token|pass|pwd|signature)[^\s=&'"]*=)[^\s&'"]*"""
+    r"""(?i)([?&][^\s=&'"]*(?:key|secret|token|pass|pwd|sig|credential)[^\s=&'"]*=)[^\s&'"]*"""
+)
+# As programs of PostgreSQL take it: host=db user=u password=p
+_WORD: Final = re.compile(
+    r"""(?i)(\b(?:password|passwd|pwd)\s*=\s*)(\\?'[^']*'|[^\s'"&*][^\s'"&]*)"""
 )
 DETAIL_MAX: Final = 2000  # characters of one value in a message
 
@@ -37,10 +42,12 @@ def masked(text: str) -> str:
     "no folder 's3://k:***@bucket' or postgresql://db/x?user=u&password=***"
     >>> masked("nothing at postgresql+psycopg:///u%3Apw%40h/db or s3://bucket/at=10:00/a@b.csv")
     'nothing at postgresql+psycopg:///u:***@h/db or s3://bucket/at=10:00/a@b.csv'
+    >>> masked("no file 'postgres:/u:pw@h/db', no folder 'host=h user=u password=pw'")
+    "no file 'postgres:/u:***@h/db', no folder 'host=h user=u password=***'"
     """
-    if "://" not in text:
+    if ":/" not in text and "=" not in text:
         return text
-    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+    return _WORD.sub(r"\1***", _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text)))
 
 
 class StrataError(Exception):

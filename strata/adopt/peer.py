@@ -142,6 +142,16 @@ def without_secrets(address: str) -> str:
 
 
 def first_words(error: Exception) -> str:
-    """Return what an error says, on one line, without colours and secrets."""
+    """Return what an error says, on one line, without colours and secrets.
+
+    >>> first_words(OSError("no key 'a' in bucket 'k:pw@lake' of s3://k:pw@lake/t?sig=abc"))
+    "no key 'a' in bucket 'lake' of s3://lake/t?…"
+    """
     words = " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())
-    return re.sub(r"\?\S*", "?…", re.sub(r"//[^/@\s]*@", "//", words))[:300]
+    # Libraries also name what stands behind the scheme alone.
+    words = re.sub(r"//[^/@\s]*@|(?<=['\"])[^\s/@'\"]*:[^\s/@'\"]*@", _scheme, words)
+    return re.sub(r"\?\S*", "?…", words)[:300]
+
+
+def _scheme(user: re.Match[str]) -> str:
+    return "//" if user[0].startswith("//") else ""

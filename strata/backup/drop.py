@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from strata.backup.point import BEGUN, FOLDER, Backup
-from strata.errors import StrataError, Unavailable
+from strata.errors import Corrupt, StrataError, Unavailable
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import Blob, Expunging
 from strata.store.keys import shard_prefix
@@ -51,16 +51,15 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
     """Remove points and everything that only they need, for good.
 
     The documents of a point go first, so a drop that dies leaves blobs too many, never too few; the
-    next drop of any point of the shard removes them.
+    next drop of any point of the shard removes them. A damaged point is dropped, too.
     Raises: InvalidRequest for an unknown point; Unavailable while a point is added; Corrupt when
     another point cannot be read, because then nobody knows what it needs.
     """
     blob, mark = backup.blob, f"{DROPPING}{secrets.token_hex(4)}"
-    points = [backup.point(name) for name in names]
+    shards = sorted(set[str]().union(*(_shards(backup, name) for name in names)))
     retry(partial(blob.set, mark, b""))
     try:
         _refuse(blob, now_ms, lambda key: key.endswith(f"/{BEGUN}"), "a point of it is added")
-        shards = sorted({saved.name for point in points for saved in point.shards})
         others = [backup.point(name) for name in backup.names() if name not in names]
         needed = {
             key
@@ -69,9 +68,9 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
             if saved.name in shards
             for key in backup.sizes(point, saved)
         }
-        for point in points:
-            _removed(blob, f"{FOLDER}{point.name}/point.json")
-            for key in retry(lambda p=point: [i.key for i in blob.list(f"{FOLDER}{p.name}/")]):  # type: ignore[misc]
+        for name in names:
+            _removed(blob, f"{FOLDER}{name}/point.json")
+            for key in _documents(blob, name):
                 _removed(blob, key)
         count = size = 0
         for shard in shards:
@@ -79,10 +78,24 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
                 if info.key not in needed:
                     _removed(blob, info.key)
                     count, size = count + 1, size + info.size_bytes
-        return DropReport(tuple(point.name for point in points), count, size)
+        return DropReport(tuple(names), count, size)
     finally:
         with suppress(StrataError):
             _removed(blob, mark)
+
+
+def _shards(backup: Backup, point: str) -> set[str]:
+    """Return the names of a point's shards; of a damaged one, those that it has states of."""
+    try:
+        return {saved.name for saved in backup.point(point).shards}
+    except Corrupt:
+        states = (key.rpartition("/")[2] for key in _documents(backup.blob, point))
+        found = {name.removesuffix(".json") for name in states if name.endswith(".json")}
+        return found - {"point"}
+
+
+def _documents(blob: Blob, point: str) -> list[str]:
+    return retry(lambda: [info.key for info in blob.list(f"{FOLDER}{point}/")])
 
 
 def _removed(blob: Blob, key: str) -> None:

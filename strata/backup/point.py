@@ -98,7 +98,7 @@ class Backup:
         data = self._read(f"{FOLDER}{name}/point.json")
         try:
             if not is_sealed(data, "point"):
-                raise Corrupt("a point of a backup has no digest", point=name)
+                raise Corrupt("it has no digest")
             raw: dict[str, Any] = orjson.loads(data)
             if raw["format"] > FORMAT:
                 raise InvalidRequest(
@@ -110,9 +110,12 @@ class Backup:
                 )
             shards = tuple(SavedShard(**one) for one in raw["shards"])
             return Point(name, raw["at_ms"], raw["by"], shards)
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        except (Corrupt, orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise Corrupt(
-                "a point of a backup is damaged", point=name, reason=str(error)
+                "a point of a backup is damaged",
+                point=name,
+                reason=str(error),
+                cure="use another point with --point, and remove this one: strata backups --drop",
             ) from error
 
     def put_shard(
@@ -194,3 +197,10 @@ def checked_blob(blob: Blob, key: str, size: int | None = None) -> tuple[bytes |
     if parse_key(key).kind not in _BY_SUBJECT and not names_content(key, data):
         return data, "its bytes are not those that its name was made from"
     return data, ""
+
+
+def put_whole(blob: Blob, key: str, data: bytes, *, damaged: bool) -> None:
+    """Store a blob whose bytes were compared with its name; `damaged`: in place of other bytes."""
+    if damaged:
+        retry(partial(blob.delete, key))
+    retry(partial(blob.set, key, data))

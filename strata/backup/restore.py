@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from strata.backup.point import Backup, Point, checked_blob
+from strata.backup.point import Backup, Point, checked_blob, put_whole
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
@@ -64,10 +64,11 @@ def restore(  # noqa: PLR0913  options, by name
 
     A shard comes back as it was, but for three things: no hold or lease of then is alive, no writer
     of another life can commit, and skipping has to be earned again, from `soft` at most.
-    Raises: InvalidRequest, before anything is copied, for a shard that exists; Corrupt for a blob
-    of the backup that is missing or damaged; Unavailable. `missing` leaves shards that exist alone:
-    with it a run that ended early is repeated. Of all shards, those are always left alone in which
-    Strata keeps its own history, because any command makes them.
+    What the store still has of a shard is read, and copied again where it is damaged.
+    Raises: InvalidRequest, before anything is copied, for a shard that exists; Corrupt, before any
+    shard is back, for what is missing or damaged in the backup; Unavailable. `missing` leaves
+    shards that exist alone: with it a run that ended early is repeated. Of all shards, those are
+    always left alone in which Strata keeps its own history, because any command makes them.
     """
     machine, found = Machine(stores), backup.point(point)
     chosen = [one.name for one in found.shards] if names is None else list(names)
@@ -81,16 +82,17 @@ def restore(  # noqa: PLR0913  options, by name
             shards=", ".join(alive),
             cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
         )
+    ready = [(one, backup.state(found, one), backup.sizes(found, one)) for one in saved]
+    copied = [_copy(stores.blob, backup.blob, one.name, sizes, runner) for one, _, sizes in ready]
     shards = []
-    for one in saved:
-        state, sizes = backup.state(found, one), backup.sizes(found, one)
-        copied = _copy(stores.blob, backup.blob, one.name, sizes, runner)
-        listed = retry(lambda name=one.name: [i.key for i in stores.blob.list(shard_prefix(name))])  # type: ignore[misc]
+    for (one, state, sizes), sent in zip(ready, copied, strict=True):
+        listed = _stored(stores.blob, one.name)
         newest = max(map(generation_of, listed), default=0)
         new = machine.bring_back(state, generation=newest + 1, by=by, reason=reason)
         # What a sweep of the dropped shard has taken since: now a state names it, and it stays.
-        again = _copy(stores.blob, backup.blob, one.name, sizes, runner)
-        copied |= again
+        here = _stored(stores.blob, one.name)
+        gone = {key: size for key, size in sizes.items() if key not in here}
+        again = sent | _copy(stores.blob, backup.blob, one.name, gone, runner)
         shards.append(
             RestoredShard(
                 one.name,
@@ -98,29 +100,36 @@ def restore(  # noqa: PLR0913  options, by name
                 new.upper,
                 new.rollout.mode,
                 len(sizes),
-                len(copied),
-                sum(copied.values()),
+                len(again),
+                sum(again.values()),
             )
         )
     return RestoreReport(found, tuple(shards), tuple(sorted(left_alone)))
 
 
+def _stored(blob: Blob, shard: str) -> frozenset[str]:
+    return retry(lambda: frozenset(info.key for info in blob.list(shard_prefix(shard))))
+
+
 def _copy(
     blob: Blob, source: Blob, shard: str, sizes: Mapping[str, int], runner: Runner
 ) -> dict[str, int]:
-    """Copy the blobs that the store lacks; return their sizes."""
-    here = retry(lambda: {info.key: info.size_bytes for info in blob.list(shard_prefix(shard))})
-    missing = [
-        (key, size)
+    """Copy the blobs that the store lacks, or has damaged; return their sizes."""
+    here = _stored(blob, shard) if sizes else frozenset()
+    wanted = [
+        (key, size, key in here)
         for key, size in sorted(sizes.items())
-        if here.get(key) != size and not (key in here and parse_key(key).kind in HISTORY)
+        if not (key in here and parse_key(key).kind in HISTORY)
     ]
-    done = runner(partial(_copy_one, blob, source), missing)
-    return dict(zip((key for key, _ in missing), done, strict=True))
+    done = runner(partial(_copy_one, blob, source), wanted)
+    return {key: size for (key, size, _), copied in zip(wanted, done, strict=True) if copied}
 
 
-def _copy_one(blob: Blob, source: Blob, one: tuple[str, int]) -> int:
-    key, size = one
+def _copy_one(blob: Blob, source: Blob, one: tuple[str, int, bool]) -> bool:
+    """Return whether the blob had to be copied."""
+    key, size, here = one
+    if here and not checked_blob(blob, key, size)[1]:
+        return False
     data, wrong = checked_blob(source, key, size)
     if data is None or wrong:
         raise Corrupt(
@@ -128,5 +137,5 @@ def _copy_one(blob: Blob, source: Blob, one: tuple[str, int]) -> int:
             key=key,
             cure="use another point; what was copied is used again",
         )
-    retry(partial(blob.set, key, data))
-    return len(data)
+    put_whole(blob, key, data, damaged=here)
+    return True

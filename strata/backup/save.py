@@ -9,7 +9,15 @@ from functools import partial
 from typing import Any, Final
 
 from strata.backup.drop import check_no_drop
-from strata.backup.point import BEGUN, FOLDER, Backup, Point, SavedShard, checked_blob
+from strata.backup.point import (
+    BEGUN,
+    FOLDER,
+    Backup,
+    Point,
+    SavedShard,
+    checked_blob,
+    put_whole,
+)
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
@@ -21,7 +29,7 @@ from strata.state.codec import encode_state
 from strata.state.state import State
 from strata.store.draft import drop_abandoned
 from strata.store.interface import Blob
-from strata.store.keys import BlobKind, parse_key, shard_prefix
+from strata.store.keys import BlobKind, names_content, parse_key, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -138,8 +146,10 @@ def _copy(
     wanted |= {key for key in here if _kind(key) in HISTORY}
     sizes = {key: there[key] for key in wanted if key in there and there[key] == here.get(key)}
     missing = sorted(wanted - sizes.keys())
-    copied = dict(zip(missing, runner(partial(_copy_one, blob, target), missing), strict=True))
-    return sizes | copied, len(copied), sum(copied.values())
+    jobs = [(key, there.get(key)) for key in missing]
+    done = dict(zip(missing, runner(partial(_copy_one, blob, target), jobs), strict=True))
+    copied = [size for key, size in done.items() if size != there.get(key)]
+    return sizes | done, len(copied), sum(copied)
 
 
 def _kind(key: str) -> BlobKind | None:
@@ -149,7 +159,9 @@ def _kind(key: str) -> BlobKind | None:
         return None
 
 
-def _copy_one(blob: Blob, target: Blob, key: str) -> int:
+def _copy_one(blob: Blob, target: Blob, one: tuple[str, int | None]) -> int:
+    """Copy a blob, and return its size in the backup, which may have it with another size."""
+    key, there = one
     data, wrong = checked_blob(blob, key)
     if data is None or wrong:
         raise Corrupt(
@@ -157,5 +169,7 @@ def _copy_one(blob: Blob, target: Blob, key: str) -> int:
             key=key,
             cure="no point was added; `strata verify` lists all such blobs",
         )
-    retry(partial(target.set, key, data))
+    if there is not None and not names_content(key, data):
+        return there  # nobody knows that it is damaged: it stays as older points name it
+    put_whole(target, key, data, damaged=there is not None)
     return len(data)

@@ -6,11 +6,13 @@ from functools import partial
 from typing import Any
 
 from strata.backup.point import Backup, Point, SavedShard, checked_blob
+from strata.errors import Corrupt
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
+from strata.state.state import State
 from strata.store.interface import Blob
 from strata.store.open import Stores
 
@@ -41,13 +43,28 @@ def verify_shard(
 ) -> VerifyReport:
     """Return what is wrong with the blobs that the newest state of a shard names.
 
-    Raises: InvalidRequest for an unknown shard; Corrupt when its state, or a manifest, is damaged.
+    What a missing or damaged manifest names is not known, and not looked at.
+    Raises: InvalidRequest for an unknown shard; Corrupt when its state, or a node of the ledger
+    below another one, is damaged.
     Cost: reads every blob, under a hold.
     """
     with reading(Machine(stores).stores, name, settings.read, "verify") as state:
-        lost: set[str] = set()
-        keys = {*named_by(stores.blob, state, {}, lost)}
+        keys = _named(stores.blob, state)
         return _verified(stores.blob, name, state.seqno, dict.fromkeys(keys), runner)
+
+
+def _named(blob: Blob, state: State) -> set[str]:
+    """Return what a state names, without what only damaged blobs would lead to."""
+    damaged: set[str] = set()
+    parts: dict[str, tuple[str, ...]] = {}
+    while True:
+        try:
+            return {*named_by(blob, state, parts, set(), damaged)}
+        except Corrupt as error:
+            key = error.details.get("manifest") or error.details.get("key")
+            if not isinstance(key, str) or key in damaged:
+                raise
+            damaged.add(key)
 
 
 def verify_point(

@@ -7,6 +7,7 @@ import typer
 
 from strata.backup import (
     Backup,
+    Point,
     SavedShard,
     VerifyReport,
     back_up,
@@ -26,7 +27,7 @@ from strata.cli.context import (
 )
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
 from strata.model.time import format_time
@@ -74,7 +75,14 @@ def backups(
     if drop:
         done = drop_points(found, drop, context.stores.clock())
         remark(f"{len(done.points)} points are gone, and {done.blobs:,} blobs of them")
-    points = [found.point(name) for name in found.names()]
+    points: list[Point] = []
+    damaged: list[str] = []
+    for name in found.names():
+        try:
+            points.append(found.point(name))
+        except Corrupt as error:
+            damaged.append(name)
+            remark(str(error))
     lines = [
         {
             "point": point.name,
@@ -87,7 +95,8 @@ def backups(
         for point in points
     ]
     columns = ("point", "taken", "shards", "blobs", "bytes", "by")
-    return answer({"points": lines}, rows("points", lines, columns))
+    document = {"points": lines, "damaged": damaged}
+    return answer(document, rows("points", lines, columns), code=1 if damaged else 0)
 
 
 def restore(

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,9 +16,10 @@ from strata.compact.tasks import (
     merge_tasks,
     unchanged,
 )
-from strata.errors import Corrupt, Fenced
+from strata.errors import Corrupt
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import merged_worth, paths_used
 from strata.model.runner import Runner, serial
@@ -32,7 +32,6 @@ from strata.state.merging import finish_merge
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, Merge, Progress, State
 from strata.store.open import Stores
-from strata.store.retry import retry
 
 Report = Callable[[RequestReport], None]
 
@@ -98,7 +97,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     )
     made = planned(state := machine.load(name))
     reports = []
-    with held(lease, needed=bool(made.requests)) as writer, _noticed(machine, state):
+    with held(lease, needed=bool(made.requests)) as writer, noticed(machine, state, "merged"):
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
         used = paths_used(stores, state, settings.usage) if made.requests else {}
@@ -118,30 +117,6 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
         runs_of(after.batches),
         time.monotonic() - began,
     )
-
-
-@contextmanager
-def _noticed(machine: Machine, planned: State) -> Iterator[None]:
-    """Separate a lost blob from one that went with a batch that the shard has no more.
-
-    Raises: Fenced for the latter.
-    """
-    try:
-        yield
-    except Corrupt as error:
-        key = error.details.get("part", error.details.get("key"))
-        named = {batch.manifest for batch in machine.load(planned.name).batches}
-        gone = [b for b in planned.batches if b.manifest not in named]
-        if not gone or not key or retry(partial(machine.stores.blob.get, str(key))) is not None:
-            raise
-        raise Fenced(
-            "a batch was replaced while it was merged, by an erasure or another merge",
-            shard=planned.name,
-            lower=gone[0].lower,
-            upper=gone[0].upper,
-            key=key,
-            cure="run again; what is merged stays merged",
-        ) from error
 
 
 def manifests_of(

@@ -28,6 +28,7 @@ DERIVED: Final = frozenset(
         BlobKind.STAGED,
         BlobKind.BLOOM,
         BlobKind.CATALOG,
+        BlobKind.CONSUMED,
         BlobKind.SUPPRESSED,
     }
 )

@@ -49,7 +49,7 @@ class History:
         for key, data in self._blobs(frozenset({BlobKind.QUARANTINE})):
             if not _holds_rows(key):
                 continue
-            lines = self.terms.lines(data)
+            lines = self.terms.lines(key, data)
             if any(lines):
                 yield key, data, lines
 

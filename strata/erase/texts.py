@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,15 +53,19 @@ class Terms:
         """Return whether a text mentions a term."""
         return self._pattern is not None and self._pattern.search(data) is not None
 
-    def lines(self, data: bytes) -> list[bool]:
-        """Return which lines of a quarantine file mention a term, if only in bytes."""
-        return [self._line(line) for line in data.splitlines()]
+    def lines(self, key: str, data: bytes) -> list[bool]:
+        """Return which lines of a quarantine file mention a term, if only in bytes.
+
+        Raises: Corrupt for a file that is no lines of JSON: nobody knows what it mentions.
+        """
+        try:
+            return [self._line(line) for line in data.splitlines()]
+        except (ValueError, AttributeError) as error:
+            raise _unsearchable(key, error) from error
 
     def _line(self, line: bytes) -> bool:
-        if self.within(line):
-            return True
         raw = orjson.loads(line).get("raw_base64")
-        return raw is not None and self.within(b64decode(raw))
+        return self.within(line) or (raw is not None and self.within(b64decode(raw)))
 
     def rows(self, batch: pa.RecordBatch | pa.Table) -> Bools:
         """Return which rows mention a term in a text, or in bytes, at any depth.
@@ -108,13 +113,8 @@ class Terms:
         """
         try:
             return any(self._found(piece) for piece in _pieces(key, data))
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise Corrupt(
-                "a blob cannot be searched",
-                key=key,
-                reason=str(error),
-                cure="`strata verify` names the damaged ones",
-            ) from error
+        except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
+            raise _unsearchable(key, error) from error
 
     def _found(self, piece: bytes | pa.Table) -> bool:
         return self.within(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())
@@ -148,3 +148,12 @@ def _tables(data: bytes) -> Iterator[pa.Table]:
 
 def _shown(value: object) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _unsearchable(key: str, error: Exception) -> Corrupt:
+    return Corrupt(
+        "a blob cannot be searched",
+        key=key,
+        reason=str(error),
+        cure="bring it back from a backup, or delete it, if nobody needs what was in it",
+    )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from strata.errors import InvalidRequest
-from strata.gc.sweep import SweepReport, survey
+from strata.gc.sweep import SweepReport, of_newest, survey
 from strata.gc.verdicts import Fate, JudgedBlob
 from strata.machine.machine import Machine
 from strata.model.settings import Settings
@@ -71,16 +71,30 @@ def find_leaks(
     missing: list[str] = []
     overdue: list[JudgedBlob] = []
     for name in chosen:
-        head = machine.load(name, dropped=True)
-        report, found = survey(machine, head, head.fence, settings, stores.clock(), every=True)
+        report, gone = _looked_at(machine, name, settings)
         reports.append(replace(report, dead=(), others=()))
-        there = {one.key for one in report.others}
-        missing += _missing(stores, found.live - there)
+        missing += gone
         overdue += report.dead
         strays += [one for one in report.others if one.fate is Fate.UNKNOWN]
     if names is None:
         strays += _homeless(stores, set(chosen))
     return LeakReport(tuple(reports), tuple(missing), tuple(overdue), tuple(strays))
+
+
+def _looked_at(machine: Machine, name: str, settings: Settings) -> tuple[SweepReport, list[str]]:
+    """Return a plan for a shard, and what its newest state names and is not stored.
+
+    What is missing counts only if the state is still the newest: an erasure or a sweep may have
+    taken it since.
+    """
+
+    def look() -> tuple[SweepReport, list[str]]:
+        stores, head = machine.stores, machine.load(name, dropped=True)
+        report, found = survey(machine, head, head.fence, settings, stores.clock(), every=True)
+        there = {one.key for one in report.others}
+        return report, [*_missing(stores, found.live - there)]
+
+    return of_newest(machine, name, look, lambda found: bool(found[1]))
 
 
 def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ The store sets deleted blobs aside, and they can be restored until they are purg
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from strata.errors import Corrupt
 from strata.gc.reach import Reach, reach
@@ -27,6 +27,7 @@ from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
+Found = TypeVar("Found")
 LOOKS: Final = 5  # while an erasure goes on
 SHOWN_MAX: Final = 20  # blobs in the report for people; the JSON has all dead ones
 _DAY_MS: Final = 86_400_000
@@ -87,7 +88,7 @@ def plan(stores: Stores, name: str, settings: Settings, *, every: bool = False) 
             _, fence = begin_sweep(state, now_ms, grace_ms=settings.gc.grace_ms)
         return survey(machine, state, fence, settings, now_ms, every=every)
 
-    return _of_newest(machine, name, look)[0]
+    return of_newest(machine, name, look)[0]
 
 
 def collect(stores: Stores, name: str, settings: Settings, runner: Runner = serial) -> SweepReport:
@@ -106,24 +107,30 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
         head = machine.load(name, dropped=True)
         return survey(machine, head, head.fence, settings, now_ms)
 
-    report, found = _of_newest(machine, name, look)
+    report, found = of_newest(machine, name, look)
     sizes = runner(partial(_delete, stores.blob), [one.key for one in report.dead])
     gone = [size for size in sizes if size is not None]
     _look_again(machine, found, report.dead)
     return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
 
 
-def _of_newest(
-    machine: Machine, name: str, look: Callable[[], tuple[SweepReport, Reach]]
-) -> tuple[SweepReport, Reach]:
+def of_newest(
+    machine: Machine,
+    name: str,
+    look: Callable[[], Found],
+    doubtful: Callable[[Found], bool] = lambda _: False,
+) -> Found:
     """Look again where the newest state was replaced meanwhile: an erasure takes what it named.
 
+    `doubtful`: whether what was found is believed only if the state is still the newest.
     Raises: as `look`.
     """
     for _ in range(LOOKS):
         before = machine.load(name, dropped=True).seqno
         try:
-            return look()
+            found = look()
+            if not doubtful(found) or machine.load(name, dropped=True).seqno == before:
+                return found
         except Corrupt:
             if machine.load(name, dropped=True).seqno == before:
                 raise

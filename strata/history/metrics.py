@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from strata.errors import masked
 from strata.model.settings import MetricsSettings, without_password
 
 PREFIX: Final = "strata."
@@ -94,6 +95,8 @@ class _OpenTelemetry:
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource
 
+        # It logs the address that it cannot reach.
+        logging.getLogger(OTLPMetricExporter.__module__).addFilter(_without_secrets)
         reader = PeriodicExportingMetricReader(
             OTLPMetricExporter(endpoint=endpoint, timeout=OTLP_SECONDS), OTLP_EVERY_MS
         )
@@ -113,6 +116,12 @@ class _OpenTelemetry:
             known = self._instruments[name] = make(name, unit=_unit(kind, name))
         method = {"count": "add", "gauge": "set", "time": "record"}[kind]
         getattr(known, method)(value, dict(tags))
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
+    """Take passwords of addresses out of a line of the log; a filter of loggers."""
+    record.msg, record.args = masked(record.getMessage()), ()
+    return True
 
 
 def _unit(kind: str, name: str) -> str:

@@ -119,5 +119,6 @@ def _below(blob: Blob, state: State, key: str) -> tuple[str, ...] | None:
             shard=state.name,
             seqno=state.seqno,
             manifest=key,
-            cure="nothing was deleted; it goes when no state that counts names this manifest",
+            cure="nothing was changed; bring the blob back from a backup (`strata verify` names all"
+            " that are damaged), or wait until no state that counts names it",
         ) from error

@@ -19,6 +19,7 @@ from strata.errors import Corrupt
 from strata.format.encodings import encoding
 from strata.format.manifest import PartRef
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.backfill_plan import BatchPlan, Lacking, plan_backfill
 from strata.maintain.collect import (
@@ -118,14 +119,15 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
 
     `usefulness` weighs statistics columns where the budget is too small for all, see `trim`.
     `log` is called for every commit; `lease` is held while parts are read.
-    Raises: InvalidRequest for an unknown shard or column; Fenced when the lease has expired;
-    Corrupt for an unreadable part, after everything else is done.
+    Raises: InvalidRequest for an unknown shard or column; Fenced when the lease has expired, or an
+    erasure has taken what is read; Corrupt for an unreadable part, after everything else is done.
     Cost: reads every selected part once, and only its named columns; a commit for each
     `commit_bytes` of parts, at most 64 a batch.
     """
     selection = selection or Selection()
     state = Machine(stores).load(shard)
-    planned = plan_backfill(stores, state, selection)
+    with noticed(Machine(stores), state, "described"):
+        planned = plan_backfill(stores, state, selection)
     report = BackfillReport(
         shard,
         dry_run,
@@ -138,7 +140,7 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     if dry_run or not planned.parts:
         return report
     began_ms = stores.clock()
-    with held(lease) as writer:
+    with held(lease) as writer, noticed(Machine(stores), state, "described"):
         work = _Work(stores, state, selection, usefulness or {}, log, writer)
         report = work.run(planned.batches, runner, commit_bytes, report)
     took_ms = stores.clock() - began_ms

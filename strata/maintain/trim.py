@@ -15,6 +15,7 @@ from strata.decide.question import Question
 from strata.errors import InvalidRequest
 from strata.history import usage
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.exchange import (
     Fresh,
@@ -75,13 +76,14 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     used = usage.recent(stores, shard, settings)
     filters = [*registered, *_logged(used)][:FILTERS_MAX]
     job = _Job(stores, state, selection, _spec(state, budget_bytes), filters)
-    surveys = job.survey(runner)
-    weights = column_weights(used, filters, surveys)
-    above = any(survey.rows for survey in surveys)
-    if above:
-        weights = weighed(weights, newest_statistics(stores, state))
-    with held(lease, needed=above and not dry_run) as job.writer:
-        report = job.trim(runner, surveys, weights, dry_run=dry_run)
+    with noticed(Machine(stores), state, "trimmed"):
+        surveys = job.survey(runner)
+        weights = column_weights(used, filters, surveys)
+        above = any(survey.rows for survey in surveys)
+        if above:
+            weights = weighed(weights, newest_statistics(stores, state))
+        with held(lease, needed=above and not dry_run) as job.writer:
+            report = job.trim(runner, surveys, weights, dry_run=dry_run)
     if not dry_run:
         usage.fold(stores, shard, settings)
     return report

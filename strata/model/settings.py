@@ -28,10 +28,15 @@ def without_password(address: str) -> str:
     'postgresql://u:***@db/x?sslkey=***&n=1'
     >>> without_password("postgresql:///u:p@db/x"), without_password("sqlite:////u%3Ap%40db/x")
     ('postgresql:///u:***@db/x', 'sqlite:////u:***@db/x')
+    >>> without_password("host=db user=u password='a b' port=1")
+    'host=db user=u password=***'
     """
     hidden = re.sub(
-        r"(?is)([?&][^=&]*(?:key|secret|token|pass|pwd)[^=&]*=)[^&]*", r"\1***", address
+        r"(?is)([?&][^=&]*(?:key|secret|token|pass|pwd|sig|credential)[^=&]*=)[^&]*",
+        r"\1***",
+        address,
     )
+    hidden = re.sub(r"(?is)(\b(?:password|passwd|pwd)\s*=\s*)[^\s*&].*", r"\1***", hidden)
     return re.sub(r"(?is)(://[^@:]*?)(?::|%3A).*(?:@|%40)", r"\1:***@", hidden)
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
 from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
-from strata.store.draft import draft_of
+from strata.store.draft import draft_of, drop_abandoned
 from strata.store.interface import BlobInfo, Expunging
 from strata.store.open import address_of, open_blob
 from strata.store.retry import retry
@@ -48,6 +48,7 @@ class ParquetBucket:
         """Use the prefix at `s3://bucket/prefix`. Raises: InvalidRequest for another address."""
         settings = StoreSettings(blob=address)
         self._blob, self.address = open_blob(settings), address_of(settings)
+        self._tidy = False
 
     def bookmark(self) -> str | None:
         """Return the bookmark of the last delivery; None: the prefix has none yet.
@@ -64,6 +65,9 @@ class ParquetBucket:
         """
         there = self._found()
         delivery.check_follows(there.bookmark)
+        if not self._tidy:
+            drop_abandoned(self._blob)
+            self._tidy = True
         number, rows = there.number, self._write(delivery, there.number + 1)
         if rows:
             number += 1

@@ -30,6 +30,7 @@ from strata.store.cures import CURES
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
+from strata.store.named import other_bytes
 
 FOLDER: Final = 0o2777  # rights that folders take over from the root
 FILE: Final = 0o666  # rights that files take over from the root
@@ -286,7 +287,7 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
 def _same(path: Path, content: bytes | Path) -> bool:
     """Return whether a file has the content of bytes or of another file; False if it is missing.
 
-    Raises: InvalidRequest when it has other content.
+    Raises: as `Blob.set`, when it has other content.
     """
     size = content.stat().st_size if isinstance(content, Path) else len(content)
     try:
@@ -296,7 +297,7 @@ def _same(path: Path, content: bytes | Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     if not same:
-        raise InvalidRequest("a blob is write-once and this key holds other bytes", path=str(path))
+        raise other_bytes(path.name, content_hash_of(_pieces(content)), path=str(path))
     return True
 
 

@@ -43,7 +43,8 @@ class Blob(Protocol):
         """Store `data` under a new key, all or nothing, durable on return.
 
         Storing the same bytes again succeeds without effect.
-        Raises: InvalidRequest when the key holds other bytes, which stay.
+        Raises: InvalidRequest when the key holds other bytes, which stay; Corrupt where its name
+        was made from `data`: what is stored is damaged.
         """
         ...
 

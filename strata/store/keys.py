@@ -143,9 +143,18 @@ def names_content(key: str, data: bytes) -> bool:
 
     Older names are BLAKE2b hashes, which are equally valid.
     """
-    # The hash may have a prefix: `index-`, or the range of a ledger.
-    name = re.split("[/_-]", key)[-1].partition(".")[0]
+    name = named_hash(key)
     return name == content_hash(data) or name == blake2b(data, digest_size=_HASH_BYTES).hexdigest()
+
+
+def named_hash(key: str) -> str:
+    """Return the hash that a content-named key ends with; of another key, some text.
+
+    >>> named_hash("shards/flights/ledger/n1_0_9_00ff.json")
+    '00ff'
+    """
+    # The hash may have a prefix: `index-`, or the range of a ledger.
+    return re.split("[/_-]", key)[-1].partition(".")[0]
 
 
 def shard_prefix(shard: str) -> str:

@@ -12,7 +12,8 @@ from typing import Final
 
 from strata.errors import InvalidRequest
 from strata.store.interface import BlobInfo, Versioned
-from strata.store.keys import check_key, check_prefix, check_range
+from strata.store.keys import check_key, check_prefix, check_range, content_hash
+from strata.store.named import other_bytes
 
 
 class MemoryBlob:
@@ -38,7 +39,7 @@ class MemoryBlob:
         with self._lock:
             found = self.live.setdefault(key, (bytes(data), time.time_ns() // 1_000_000))
         if found[0] != data:
-            raise InvalidRequest("a blob is write-once and this key holds other bytes", key=key)
+            raise other_bytes(key, content_hash(data), key=key)
 
     def list(self, prefix: str) -> Iterator[BlobInfo]:
         """See `Blob.list`."""

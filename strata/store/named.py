@@ -8,9 +8,9 @@ import time
 from functools import partial
 from typing import Any, Final
 
-from strata.errors import Corrupt
+from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.store.interface import Blob
-from strata.store.keys import names_content
+from strata.store.keys import named_hash, names_content
 from strata.store.retry import Sleep, retry
 
 CURE: Final = "bring back the blob from a backup of the bucket; `strata validate` looks at the rest"
@@ -41,3 +41,17 @@ def get_named(
             cure=cure,
         )
     return data
+
+
+def other_bytes(key: str, digest: str, /, **where: Any) -> StrataError:
+    """Return the error of a write to a key that holds other bytes than those with this hash.
+
+    Where the name was made from these, what is stored is damaged; else the key is taken.
+    """
+    if named_hash(key) != digest:
+        return InvalidRequest("a blob is write-once and this key holds other bytes", **where)
+    return Corrupt(
+        "a blob is damaged: its bytes are not those that its name was made from",
+        **where,
+        cure="bring it back from a backup, or delete it and run again, which writes it anew",
+    )

@@ -26,7 +26,8 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.store import bill
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
-from strata.store.keys import check_key, check_prefix, check_range
+from strata.store.keys import check_key, check_prefix, check_range, content_hash
+from strata.store.named import other_bytes
 from strata.store.retry import Patience
 from strata.store.s3_client import (
     BEYOND,
@@ -144,7 +145,8 @@ class S3Blob:
     def purge(self, before_ms: int) -> int:
         """Remove blobs deleted before `before_ms` permanently; return the freed bytes.
 
-        Also removes uploads that were begun before then, at least a day ago, and never completed.
+        Also removes uploads that were begun at least a day ago and never completed. A younger one
+        may be what another process writes, so `before_ms` says nothing about it.
         """
         freed, names = 0, []
         with outside(self.address, ASIDE, certain=False):
@@ -154,7 +156,7 @@ class S3Blob:
                     freed += info.size_bytes
             for at in range(0, len(names), PAGE):
                 self._delete_batch(names[at : at + PAGE])
-            self._abort_uploads(min(before_ms, time.time_ns() // 1_000_000 - ABANDONED_MS))
+            self._abort_uploads(time.time_ns() // 1_000_000 - ABANDONED_MS)
         return freed
 
     def expunge(self, key: str) -> int:
@@ -292,7 +294,7 @@ class S3Blob:
                 "the blob vanished while it was written", certain=True, key=key, cure="try again"
             )
         if not same:
-            raise InvalidRequest("a blob is write-once and this key holds other bytes", key=key)
+            raise other_bytes(key, content_hash(data), key=key)
 
     def _whole(self, name: str) -> bytes | None:
         key = name.removeprefix(self.address.prefix)

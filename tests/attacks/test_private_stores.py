@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from strata.cli.app import main
+from strata.errors import InvalidRequest
 from strata.history import metrics
 from strata.model.settings import MetricsSettings, Settings, StoreSettings, without_password
 from strata.store.disk import DiskBlob
@@ -74,6 +75,27 @@ def test_no_password_is_shown(password: str) -> None:
         assert password not in shown
         assert "db.example" in shown
     assert store.consensus == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "host=db user=u password=hunter2",
+        "host=db password='hunter2 or more' user=u",
+        "abfss://c@lake.dfs.core.windows.net/orders?sv=1&sig=hunter2",
+        "s3://bucket/p?x_credential=hunter2",
+    ],
+)
+def test_no_password_in_another_programs_spelling_is_shown(address: str) -> None:
+    error = InvalidRequest(f"no {address}", backup=address, reason=OSError(address))
+    for shown in (str(error), without_password(address), repr(StoreSettings(address))):
+        assert "hunter2" not in shown
+        assert "***" in shown
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:hunter2@db/x", "s3://k:hunter2@lake/t"])
+def test_no_password_of_an_address_that_was_taken_for_a_file_is_shown(address: str) -> None:
+    assert "hunter2" not in str(InvalidRequest("no such file", file=str(Path(address))))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.store.draft import draft_of
 from strata.store.interface import Blob, Expunging
 from strata.store.keys import content_hash
@@ -162,6 +162,25 @@ class BlobSuite:
             draft.drop()
         assert raw.read("a/b") == b"one"
         assert raw.keys() == ["a/b"]
+
+    @pytest.mark.parametrize("other", [b"two", b"", b"one and more", b"on"])
+    def test_other_bytes_under_a_name_that_was_made_from_ours_are_damage(
+        self, blob: Blob, raw: RawBlob, other: bytes
+    ) -> None:
+        key = f"a/g1/{content_hash(b'one')}.parquet"
+        raw.write(key, other)
+        draft = draft_of(blob)
+        draft.file.write(b"one")
+        draft.finish()
+        for write in (lambda: blob.set(key, b"one"), lambda: draft.keep(key)):
+            with pytest.raises(Corrupt, match="its bytes are not those") as caught:
+                write()
+            assert content_hash(b"one") in str(caught.value)
+            assert caught.value.cure
+        draft.drop()
+        assert raw.read(key) == other
+        with pytest.raises(InvalidRequest):
+            blob.set(key, b"another")
 
     def test_many_drafts_of_the_same_bytes_all_win(self, blob: Blob, raw: RawBlob) -> None:
         def write() -> None:

@@ -9,6 +9,7 @@ The time of change is the inode's (ctime). A person who replaces a file by one o
 its time of modification as well. Only the kernel sets the inode's.
 """
 
+import errno
 import io
 import os
 import stat
@@ -20,9 +21,14 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land.source_file import SourceFile
+from strata.store.cures import CURES
 
 HIDDEN: Final = "._"
 OPENED: Final = "/proc/self/fd"  # where Linux says which file is open under a number
+# Errors that say nothing of the file: this process, this machine, a disk, a network.
+_PASSING: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+)
 LINKS: Final = "[ingest] follow_links = true"
 
 Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
@@ -211,11 +217,14 @@ def open_local(file: SourceFile) -> pa.NativeFile:
             os.close(number)
         if isinstance(error, FileNotFoundError):
             raise file_gone(file.name) from error
+        said = {"file": file.name, "reason": error.strerror or str(error)}
+        if error.errno in _PASSING:
+            cure = CURES.get(error.errno, "check the disk or its network, then run again")
+            raise Unavailable(
+                "the source file cannot be opened now", certain=True, **said, cure=cure
+            ) from error
         raise InvalidRequest(
-            "the source file cannot be opened",
-            file=file.name,
-            reason=error.strerror or str(error),
-            cure="give the ingest the right to read it",
+            "the source file cannot be opened", **said, cure="give the ingest the right to read it"
         ) from error
     if not regular or not stays:
         os.close(number)

@@ -1,5 +1,6 @@
 """A backup brings back what there was, whole or not at all, whatever happens meanwhile."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -20,7 +21,7 @@ from strata.store import keys
 from strata.store.memory import MemoryBlob
 from strata.store.open import open_stores
 from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
-from tests.support.garbage import SETTINGS, World
+from tests.support.garbage import SETTINGS, SPEC, World
 
 WHO = {"by": "ann", "reason": "the disk is gone"}
 _numbers = count()
@@ -214,11 +215,95 @@ def test_damage_is_never_saved_and_never_restored(
     assert [k for k, _ in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
 
     damage(world.blob, key)
-    if kind == "parts":
-        found = verify_shard(world.stores, "s", SETTINGS)
-        assert [k for k, _ in found.wrong] == [key]
+    found = verify_shard(world.stores, "s", SETTINGS)
+    assert [k for k, _ in found.wrong] == [key]
     with pytest.raises(Corrupt):
         back_up(world.stores, MemoryBlob(), SETTINGS)
+
+
+def cut(blob: MemoryBlob, key: str) -> None:
+    data, at = blob.live[key]
+    blob.live[key] = (data[: len(data) // 2], at)
+
+
+KINDS = ("parts", "manifests", "unions")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spoil", [damage, cut])
+def test_what_is_damaged_in_the_store_is_restored_too(
+    world: World, target: MemoryBlob, kind: str, spoil: Callable[[MemoryBlob, str], None]
+) -> None:
+    """The shard is dropped, and its blobs are still there: the whole ones are not copied."""
+    back_up(world.stores, target, SETTINGS)
+    [key, *_] = world.stored(kind)
+    spoil(world.blob, key)
+    world.machine.drop("s", by="ben", reason="damaged")
+    [done] = restore(world.stores, Backup(target), **WHO).shards
+    assert (done.copied, done.copied_bytes) == (1, len(target.live[key][0]))
+    assert verify_shard(world.stores, "s", SETTINGS).wrong == ()
+    world.check()
+    world.settle()
+    assert clean(world)
+
+
+def test_a_damaged_backup_brings_no_shard_back(world: World, target: MemoryBlob) -> None:
+    Machine(world.stores).create(replace(SPEC, name="other"))
+    back_up(world.stores, target, SETTINGS)
+    [key, *_] = world.stored("parts")  # of `s`, the last one
+    damage(target, key)
+    new = lost(world)
+    with pytest.raises(Corrupt, match="cannot be used"):
+        restore(new.stores, Backup(target), **WHO)
+    assert new.machine.names() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_cut_off_in_a_backup_is_copied_again(
+    world: World, target: MemoryBlob, kind: str
+) -> None:
+    first = back_up(world.stores, target, SETTINGS).point
+    [key, *_] = world.stored(kind)
+    cut(target, key)
+    report = back_up(world.stores, target, SETTINGS)
+    assert (report.copied, report.copied_bytes) == (1, len(world.blob.live[key][0]))
+    for point in (first, report.point):
+        assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
+
+
+def test_what_its_name_does_not_stand_for_stays_as_older_points_have_it(
+    world: World, target: MemoryBlob
+) -> None:
+    """A filter is logged twice in one hour: before a shard is restored, and afterwards."""
+    key = keys.usage_key("s", "2026-11-28", "a-slot")
+    world.blob.set(key, b"{}")
+    first = back_up(world.stores, target, SETTINGS).point
+    world.blob.live[key] = (b'{"reads": 2}', 0)
+    second = back_up(world.stores, target, SETTINGS).point
+    assert target.live[key][0] == b"{}"
+    for point in (first, second):
+        assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
+
+
+@pytest.mark.parametrize("spoil", [damage, cut])
+def test_a_damaged_point_is_named_and_can_be_dropped(
+    world: World, target: MemoryBlob, spoil: Callable[[MemoryBlob, str], None]
+) -> None:
+    first = back_up(world.stores, target, SETTINGS).point
+    world.compact()
+    world.now_ms += 1000
+    second, backup = back_up(world.stores, target, SETTINGS).point, Backup(target)
+    spoil(target, f"{FOLDER}{first.name}/point.json")
+    with pytest.raises(Corrupt, match="a point of a backup is damaged") as caught:
+        backup.point(first.name)
+    assert caught.value.details["point"] == first.name
+    with pytest.raises(Corrupt, match="a point of a backup is damaged"):
+        drop_points(backup, [second.name], world.now_ms)
+    assert drop_points(backup, [first.name], world.now_ms).blobs > 0
+    assert backup.names() == [second.name]
+    assert verify_point(backup, second, second.shard("s")).wrong == ()
+    drop_points(backup, [second.name], world.now_ms)
+    assert target.live == {}
 
 
 def test_each_document_of_a_backup_is_checked(world: World, target: MemoryBlob) -> None:
@@ -322,8 +407,6 @@ def test_a_restore_killed_anywhere_is_repeated(
 
 
 def test_shards_are_chosen_by_name(world: World, target: MemoryBlob) -> None:
-    from tests.support.garbage import SPEC
-
     other = replace(SPEC, name="other")
     Machine(world.stores).create(other)
     report = back_up(world.stores, target, SETTINGS, ["other"])

@@ -77,6 +77,22 @@ def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:
     assert cli.run("backup", f"file://{cli.root}/blob")[0] == 2
 
 
+def test_a_damaged_point_is_named_beside_the_others(cli: Cli, target: str, tmp_path: Path) -> None:
+    first, second = (cli.json("backup", target, "events")["point"] for _ in "ab")
+    file = tmp_path / "backup" / "backups" / first / "point.json"
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes()[:-9])
+
+    code, out, error = cli.run("backups", target)
+
+    assert (code, second in out, first in out) == (1, True, False)
+    assert f"point={first!r}" in error
+    assert "strata backups --drop" in error
+    left = cli.json("backups", target, "--drop", first)
+    assert [point["point"] for point in left["points"]] == [second]
+    assert left["damaged"] == []
+
+
 def test_a_target_that_is_no_address_is_named_as_the_backup(cli: Cli) -> None:
     for words in (
         ("backup", "/a/folder"),

@@ -1,9 +1,10 @@
 """What is erased is in no byte that is stored; everything else is as it was, at every time."""
 
+import gzip
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from strata.erase.certificate import known_certificate
 from strata.erase.remove import known_suppressed, parts_of
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.gc.drop import drop_shard
+from strata.gc.leaks import find_leaks
 from strata.gc.sweep import collect
 from strata.history.metrics import Metrics
 from strata.history.operations import note
@@ -24,13 +26,14 @@ from strata.ingest.quarantine import rejected
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.writer_lease import Lease
-from strata.model.settings import MetricsSettings
+from strata.model.settings import MetricsSettings, Settings
 from strata.model.spec import parse_spec
 from strata.parts.write import WrittenPart, write_batch
 from strata.read.scan import scan
 from strata.shard import Shard
 from strata.state import tombstone
 from strata.state.holds import hold, release
+from strata.store.keys import quarantine_key, receipt_key
 from tests.support.erasing import WHO, erased, eraser, places_of
 from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.unit.ingest.test_engine import SPEC, World
@@ -94,6 +97,44 @@ def test_no_byte_that_is_stored_holds_the_rows_and_all_others_stay(world: World)
     assert found["proof"][0]["rows"] == 240
     assert world.state.erasing is None
     assert not list(rejected(world.stores, "s"))
+
+
+def test_nothing_leaks_after_an_erasure_nor_while_one_is_looked_at(world: World) -> None:
+    """An erasure beside the look: what it removes is not missing. Nothing waits for a sweep."""
+    settings, stores = Settings(), world.stores
+    assert find_leaks(stores, settings, ["s"]).clean
+    calls, found = count(1), []
+
+    class Beside(FaultyBlob):
+        def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+            if next(calls) == 2:
+                found.append(erased(stores, "s", "name", BOB))
+            return super().get(key, start, length)
+
+    beside = replace(stores, blob=Beside(stores.blob, Faults()))
+    assert find_leaks(beside, settings, ["s"]).clean
+    assert found
+    assert find_leaks(stores, settings, ["s", "s.rejected"]).clean
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.9])
+@pytest.mark.parametrize("kind", ["rejected rows", "a receipt"])
+def test_what_cannot_be_searched_is_named(world: World, kind: str, cut: float) -> None:
+    """It was a traceback of what reads JSON, or of what unpacks."""
+    blob = world.stores.blob
+    if kind == "a receipt":
+        key, data = receipt_key("s", "00ff"), gzip.compress(b'{"filter": "name is null"}' * 90)
+    else:
+        prefix = quarantine_key("s", "x").removesuffix("x.jsonl")
+        listed = (info.key for info in blob.list(prefix))
+        [key] = [key for key in listed if not key.rpartition("/")[2].startswith("index-")]
+        data = blob.get(key) or b""
+        blob.delete(key)
+    blob.set(key, data[: int(len(data) * cut)])
+    with pytest.raises(Corrupt, match="cannot be searched") as caught:
+        erased(world.stores, "s", "name", BOB)
+    assert caught.value.details["key"] == key
+    assert caught.value.cure
 
 
 def test_only_parts_that_hold_rows_are_rewritten(world: World) -> None:

@@ -180,6 +180,20 @@ def test_a_receiver_that_is_not_there_is_no_error() -> None:
         end(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://u:hunter2@127.0.0.1:9/v1?api_key=hunter2", "collector://u:hunter2@h/v1"]
+)
+def test_a_receiver_that_is_not_there_shows_no_password(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    to = Metrics(MetricsSettings(otlp=url))
+    to.count("x", 1, {"shard": "s"})
+    to.flush()
+    end(url)
+    assert "export" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
 def test_a_scan_of_the_library_tells_what_it_gave_out(world: World) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))

@@ -1,7 +1,9 @@
 """Numbered files in a bucket: of two sessions one gets the next name, and none loses an update."""
 
 import io
+import os
 import random
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -132,6 +134,19 @@ def test_plain_parquet_is_not_one_of_a_delivery(sink: ParquetBucket) -> None:
     sink._blob.set("changes.0000000001.parquet", file.getvalue())
     with pytest.raises(Corrupt, match="not one of a delivery"):
         sink.bookmark()
+
+
+def test_what_killed_deliveries_were_writing_goes_a_day_later(
+    stores: Stores, sink: ParquetBucket, tmp_path: Path
+) -> None:
+    left = tmp_path / "bucket" / ".tmp"
+    left.mkdir(parents=True)
+    for name, hours in (("old", 25), ("young", 23)):
+        (left / name).write_bytes(b"PAR1")
+        at = time.time() - hours * 3600
+        os.utime(left / name, (at, at))
+    deliver(stores, sink)
+    assert [path.name for path in left.iterdir()] == ["young"]
 
 
 def test_an_overtaken_session_stops(stores: Stores, sink: ParquetBucket) -> None:

@@ -1,5 +1,6 @@
 """What strangers put into the landing folder: links, pipes, swaps and names that are no text."""
 
+import errno
 import os
 import socket
 from dataclasses import replace
@@ -309,3 +310,22 @@ def test_a_link_that_leads_out_is_refused_unless_somebody_allows_it(
         list(place.below(path) or ())
     place, path = landing(str(world.root), "in/", follow_links=True)
     assert len(list(place.below(path) or ())) == 2
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ESTALE])
+def test_what_says_nothing_of_the_file_is_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Too many open files was said to be a right that the ingest lacks, for good."""
+    [file] = files_by_time(str(world.root), ["in/"])
+
+    def refuse(*_: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder.os, "open", refuse)
+        with pytest.raises(Unavailable, match="cannot be opened now") as caught:
+            read_bytes(file)
+    assert os.strerror(number) in str(caught.value)
+    assert "right to read" not in str(caught.value.cure)
+    assert read_bytes(file) == ROWS.encode()

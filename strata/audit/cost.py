@@ -21,7 +21,7 @@ class AuditCost:
 
     percent: int
     parts: int
-    size_bytes: int  # stored bytes of the parts, for each read; errs high: one only counts rows
+    size_bytes: int  # stored bytes of the parts; each repeated read counts
     requests: int  # one for each read of a part; each repeated read counts
     seconds: float
 

@@ -37,11 +37,6 @@ class PartTask:
     stats: bytes | None  # the part's statistics: one row, Arrow IPC; None: no statistics
     keep: tuple[str, ...] = ()  # the shard's keep list
 
-    @property
-    def read_bytes(self) -> int:
-        """Return how many stored bytes the task reads."""
-        return self.ref.size_bytes
-
 
 @dataclass(frozen=True, slots=True)
 class PartVerdict:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strata.audit.escape import SeenValues
@@ -130,21 +130,16 @@ def _count(judge: _Judge, refs: Sequence[PartRef]) -> list[Mapping[str, Any]]:
     """Return the numbers of rows and accepted rows of each part with rows, by one query."""
     relation, filter = judge.relations[-1], judge.filter
     names = [relation.by_id[i].name for i in referenced(judge.spark, relation, filter.sql)]
-
-    def read(columns: Sequence[str]) -> DataFrame:
-        return part_rows(
-            judge.spark,
-            judge.store,
-            judge.relations,
-            refs,
-            columns,
-            part_column=PART,
-            groups=judge.groups,
-        )
-
-    rows = read(names)
-    every = read(()).groupBy(PART)  # to count rows needs none of their values
-    counted = every.agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
+    rows = part_rows(
+        judge.spark,
+        judge.store,
+        judge.relations,
+        refs,
+        names,
+        part_column=PART,
+        groups=judge.groups,
+    )
+    counted = rows.groupBy(PART).agg(F.count("*").alias("rows"), F.lit(0).alias("accepted"))
     for now in judged_instants(filter):
         accepted = row_filter(judge.spark, rows, filter.sql, now).groupBy(PART)
         counted = counted.unionByName(

@@ -15,14 +15,16 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from strata.errors import Corrupt, Fenced, InvalidRequest
 from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column, Expr
 from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
@@ -34,7 +36,7 @@ from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move
 from strata.state.state import State
 from strata.store.open import Stores
 
-SHOWN_CHARS: Final = 200  # of a text that is no bookmark
+SHOWN_CHARS: Final = 200  # of a text that is no bookmark, and of what was asked for
 BOOKMARK_KEY: Final = b"strata.bookmark"  # of the metadata of a Parquet file of a delivery
 _a_second: Final = partial(time.sleep, 1.0)
 
@@ -60,6 +62,8 @@ class Bookmark:
     shard: str
     consumer: str
     commit_ms: int = 0  # when the changes just before the position were committed; 0: unknown
+    wanted: str = ""  # identity of the filter and the columns; empty: unknown
+    asked: str = ""  # the same as it was asked for, for people
 
     def to_text(self) -> str:
         """Return it as sinks store it."""
@@ -99,7 +103,7 @@ class Delivery:
         at = None
         if there is not None:
             known, mine = Bookmark.of(there), Bookmark.of(self.bookmark)
-            _check_same(known, mine.shard, mine.consumer)
+            _check_same(known, mine)
             at = known.position
         if at == self.lower or (at is None and self.first):
             return
@@ -266,7 +270,11 @@ class Subscription:
         rows = _Rows(kept_while(self._stores, state, self._settings, "deliver", found))
         schema = scan_schema(state.relation, wish.columns)
         mark = Bookmark(
-            upper, self._shard, self._name, commit_ms_before(self._stores.blob, state, upper)
+            upper,
+            self._shard,
+            self._name,
+            commit_ms_before(self._stores.blob, state, upper),
+            *_wanted(state, wish.columns, filter),
         )
         found_now = Delivery(lower, upper, schema, rows, mark.to_text(), self._first, self)
         self._next, self._first = upper, False
@@ -302,7 +310,7 @@ def following(  # noqa: PLR0913 - what to read, and how
     another sink, and when what it has comes from elsewhere; and as `Subscription`.
     """
     state, there = Machine(stores).load(shard), sink.bookmark()
-    at = None if there is None else _checked(stores, state, consumer, Bookmark.of(there))
+    at = None if there is None else _checked(stores, state, consumer, wish, Bookmark.of(there))
     begin = start if at is None else at
     known = next((c for c in consumers_of(state) if c.name == consumer), None)
     if known is not None and known.position > (MIN_TIME if begin is None else begin):
@@ -325,9 +333,11 @@ def following(  # noqa: PLR0913 - what to read, and how
     )
 
 
-def _checked(stores: Stores, state: State, consumer: str, there: Bookmark) -> int:
+def _checked(stores: Stores, state: State, consumer: str, wish: Wish, there: Bookmark) -> int:
     """Return where a sink is. Raises: InvalidRequest if what it has is not from this consumer."""
-    _check_same(there, state.name, consumer)
+    filter = None if wish.where is None else wish.where(state)
+    wanted = _wanted(state, wish.columns, filter)
+    _check_same(there, Bookmark(there.position, state.name, consumer, 0, *wanted))
     now = commit_ms_before(stores.blob, state, there.position)
     if there.position > state.upper or (there.commit_ms and now != there.commit_ms):
         raise InvalidRequest(
@@ -340,11 +350,46 @@ def _checked(stores: Stores, state: State, consumer: str, there: Bookmark) -> in
     return there.position
 
 
-def _check_same(there: Bookmark, shard: str, consumer: str) -> None:
-    if (there.shard, there.consumer) != (shard, consumer):
+def _wanted(state: State, columns: Sequence[str] | None, filter: Filter | None) -> tuple[str, str]:
+    """Return the identity of what is wanted, and how it was asked for.
+
+    The identity has two halves: one stays when columns get other names, one when they are widened.
+    """
+    ids = None if columns is None else [state.relation.column(name).id for name in columns]
+    names = None if columns is None else [*columns]
+    tree = None if filter is None else repr(_nameless(filter.expr))
+    text = None if filter is None else filter.sql
+    halves = [json.dumps(one).encode() for one in ([ids, tree], [names, text])]
+    rows = "all rows" if filter is None else f"rows where {filter.sql}"
+    asked = f"{rows}, {'all columns' if columns is None else ', '.join(columns)}"
+    digests = (blake2b(half, digest_size=8).hexdigest() for half in halves)
+    return ".".join(digests), asked[:SHOWN_CHARS]
+
+
+def _nameless(expr: Expr) -> Expr:
+    """Return an expression without the names of its columns."""
+    match expr:
+        case Column():
+            return replace(expr, name="", nullable=True)
+        case Call():
+            return replace(expr, args=tuple(map(_nameless, expr.args)))
+        case _:
+            return expr
+
+
+def _check_same(there: Bookmark, mine: Bookmark) -> None:
+    if (there.shard, there.consumer) != (mine.shard, mine.consumer):
         raise InvalidRequest(
             "this sink has the changes of another consumer",
             shard=there.shard,
             consumer=there.consumer,
             cure="give each consumer of each shard a sink of its own",
+        )
+    halves = zip(there.wanted.split("."), mine.wanted.split("."), strict=False)
+    if there.wanted and not any(one == other for one, other in halves):
+        raise InvalidRequest(
+            "this sink has other rows or columns than are wanted now",
+            there=there.asked,
+            wanted=mine.asked,
+            cure="ask for what is there, or begin anew with a new consumer and a new sink",
         )

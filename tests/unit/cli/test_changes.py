@@ -114,3 +114,20 @@ def test_two_consumers_do_not_share_a_folder(world: World, tmp_path: Path) -> No
     world.said("deliver", "shard", "c", *into)
     assert "another consumer" in world.refused("deliver", "shard", "e", *into)
     assert [one["consumer"] for one in world.said("consumers")["consumers"]] == ["c"]
+
+
+def test_a_folder_goes_on_with_the_rows_and_columns_that_it_has(
+    world: World, tmp_path: Path
+) -> None:
+    """Another filter was taken without a word, and the folder became a mixture."""
+    words = ("deliver", "shard", "c", "--into", str(tmp_path / "out"))
+    wanted = ("--where", "id >= 10", "--columns", "id")
+    assert world.said(*words, *wanted)["updates"] == 2
+    assert world.said(*words, *wanted)["updates"] == 0
+    for other in (("--where", "id >= 11", "--columns", "id"), ("--where", "id >= 10"), wanted[2:]):
+        said = world.refused(*words, *other)
+        assert "other rows or columns" in said
+        assert "there='rows where id >= 10, id'" in said
+    world.said("schema", "rename", "shard", "id", "number")
+    same = ("--where", "number  >= 10", "--columns", "number")
+    assert world.said(*words, *same)["updates"] == 0

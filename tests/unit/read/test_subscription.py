@@ -234,3 +234,17 @@ def test_the_commit_of_a_time_is_found_at_any_age() -> None:
         assert commit.token == str(time // 2)
     assert found(600) is None
     assert found(-1) is None
+
+
+def test_a_sink_of_before_says_nothing_of_what_was_wanted(
+    stores: Stores, sink: ParquetFolder
+) -> None:
+    deliver(stores, sink)
+    mark = Bookmark.of((sink.folder / "bookmark").read_text("utf-8"))
+    assert mark.wanted
+    assert mark.asked == "all rows, all columns"
+    for file in sink.folder.glob("*.parquet"):
+        file.unlink()
+    former = Bookmark(mark.position, mark.shard, mark.consumer, mark.commit_ms)
+    (sink.folder / "bookmark").write_text(former.to_text(), "utf-8")
+    assert following(stores, "shard", "c", sink, Wish(columns=["id"])).into(sink) == (0, 0)

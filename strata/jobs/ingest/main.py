@@ -17,6 +17,7 @@ from typing import Any
 
 from strata.jobs.entry import Noted, run_job
 from strata.jobs.session import session_beside
+from strata.model.time import parse_time
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Ingest the shards that `args` names; return the result document and the exit code."""
+    for text in (args.from_time, args.to_time):
+        parse_time(text)  # a wrong one is said before Spark starts
     with session_beside("strata ingest", args.config, "strata.jobs.ingest.work") as (spark, found):
         from strata.jobs.ingest.work import ingest_shards
 

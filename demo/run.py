@@ -136,6 +136,8 @@ def _work(
     for stage in stages(days, budget_bytes):
         if stage.key == "backfill":  # it changes none of what is compared
             before = beside.submit(inspect_shards)
+        if stage.key == "compact" and before is not None:
+            before.result()
         take_archive()
         results[stage.key] = run_stage(instance, stage, progress)
     return _Done(results, before.result() if before else {})

@@ -89,8 +89,9 @@ def spark_session(
         if not str(spark.sparkContext.master).startswith("local"):
             require_executors(spark)
         elif workers:
-            _starting.add(str(spark.sparkContext.applicationId))
-            Thread(target=_load_workers, args=(spark.sparkContext,), daemon=True).start()
+            name = str(spark.sparkContext.applicationId)  # a context that has ended has none
+            _starting.add(name)
+            Thread(target=_load_workers, args=(spark.sparkContext, name), daemon=True).start()
         yield spark
     finally:
         _stop(spark)
@@ -128,7 +129,7 @@ def _stop(spark: SparkSession) -> None:
         Thread(target=server.shutdown, daemon=True).start()
 
 
-def _load_workers(context: SparkContext) -> None:
+def _load_workers(context: SparkContext, application: str) -> None:
     """Let Spark start its daemon of workers, which takes 2 s, with a task that does nothing.
 
     A failure is left to the job's own tasks.
@@ -137,7 +138,7 @@ def _load_workers(context: SparkContext) -> None:
         with suppress(Exception):
             context.parallelize([0], 1).map(int).collect()
     finally:
-        _starting.discard(str(context.applicationId))
+        _starting.discard(application)
 
 
 def workers_start(context: SparkContext) -> bool:

@@ -159,7 +159,7 @@ def test_a_sink_that_lacks_changes_is_refused(tmp_path: Path) -> None:
     deliver(shard, ParquetFolder(tmp_path / "one"), "id >= 10")
     assert sorted(stored(tmp_path / "one")) == [(10, 10), (11, 15)]
     one, two = (ParquetFolder(tmp_path / name) for name in ("one", "two"))
-    assert shard.subscribe("c", one).into(one) == (0, 0)
+    assert shard.subscribe("c", one, where="id >= 10").into(one) == (0, 0)
     with pytest.raises(InvalidRequest, match="lacks changes"):
         shard.subscribe("c", two)
     file, *_ = one.folder.glob("*.parquet")

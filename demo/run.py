@@ -27,7 +27,7 @@ from demo.progress import Progress
 from demo.stages import Stage, StageError, run_stage
 from demo.summary import Figures, by_name, print_summary
 
-# Nobody edits a DAG meanwhile: reading them every half minute takes an eighth of a processor.
+# Nobody edits a DAG meanwhile, and to read them every half minute takes time from the jobs.
 READ_ONCE: Final = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600"}
 START: Final = datetime(2013, 1, 1, tzinfo=UTC)
 REPORTED: Final = ("backfill", "trim", "validate")  # stages, by their keys

@@ -103,20 +103,24 @@ def _beside(module: str) -> Iterator[None]:
 
     A failure is left to the next import of it.
     """
+    loader = import_beside(module) if module else None
+    try:
+        yield
+    finally:
+        if loader is not None:
+            loader.join()
+
+
+def import_beside(module: str) -> Thread:
+    """Import a module in a thread of its own; a failure is left to the next import of it."""
 
     def load() -> None:
         with suppress(Exception):
             import_module(module)
 
-    if not module:
-        yield
-        return
     loader = Thread(target=load, daemon=True)
     loader.start()
-    try:
-        yield
-    finally:
-        loader.join()
+    return loader
 
 
 def _stop(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""What the `compact` task does to each shard, with a session or only in thought."""
+"""What the `compact` task does to each shard, once it has its session."""
 
 import argparse
 from collections.abc import Mapping

@@ -3,11 +3,8 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,6 +23,7 @@ from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
+from strata.session.session import import_beside
 from strata.spark.evaluate import validate
 from strata.store.open import Stores, open_stores
 from strata.sums.check import SumsCheck, checked_as_declared
@@ -46,7 +44,7 @@ def validate_shards(
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     reports: list[ValidationReport] = []
     sums: dict[str, SumsCheck] = {}
-    _load_ahead()
+    import_beside("strata.jobs.validate.expectations")  # what builds the report: 5 s
 
     def validated(name: str) -> Mapping[str, Any]:
         filters = _chosen(settings, name, args.filter)
@@ -83,19 +81,6 @@ def validate_shards(
         return {**result, "shards": shards}, exit_code(reports, sums)
 
     return reported
-
-
-def _load_ahead() -> None:
-    """Import what builds the report while Spark works, because that takes 5 s.
-
-    A failure is left to the report, which imports it again.
-    """
-
-    def load() -> None:
-        with suppress(Exception):
-            import_module("strata.jobs.validate.expectations")
-
-    Thread(target=load, daemon=True).start()
 
 
 def _scope(

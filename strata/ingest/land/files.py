@@ -11,6 +11,7 @@ import lzma
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
@@ -126,6 +127,18 @@ def read_bytes(file: SourceFile) -> bytes:
         return file.piece.data
     with unpacked(file) as stream:
         return stream.read()
+
+
+def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
+    """Return a file that has at most the first bytes of another, unpacked, in memory.
+
+    Raises: InvalidRequest when it cannot be opened or unpacked.
+    """
+    if file.piece is not None and file.piece.data is not None:
+        return file
+    with unpacked(file) as stream:
+        data = stream.read(size_bytes)
+    return replace(file, piece=FileRange(0, len(data), len(data), data=data))
 
 
 def read_text(file: SourceFile) -> bytes:

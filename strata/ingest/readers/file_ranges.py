@@ -65,6 +65,16 @@ def grouped(sizes: Sequence[tuple[int, int]], piece_bytes: int) -> list[FileRang
     return [*pieces, FileRange(start, len(sizes), size, before)]
 
 
+class GroupedFormat(Format):
+    """A format whose files are groups of rows, and say themselves where each group is."""
+
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """See `Format`."""
+        if file.size_bytes <= size_bytes or is_packed(file):
+            return file
+        return replace(file, piece=self.ranges(file, size_bytes)[0])
+
+
 class TextFormat(Format):
     """A format whose files are texts of records and can be cut after any record."""
 
@@ -109,6 +119,13 @@ class TextFormat(Format):
         with _range(file) as stream:
             for part in _texts(file, self, stream, part_bytes):
                 yield replace(file, piece=part)
+
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """See `Format`: of a packed file it is unpacked."""
+        if file.size_bytes <= size_bytes and not is_packed(file):
+            return file
+        with unpacked(file) as stream:
+            return replace(file, piece=next(_texts(file, self, stream, size_bytes)))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
         """See `Format`."""

@@ -21,7 +21,7 @@ from strata.model.types import Kind
 from strata.stats.members import SET_VALUES, form_of
 from strata.stats.protected import most_bytes
 
-LOOKED_BYTES: Final = 32 << 20  # a larger file is not examined for values
+LOOKED_BYTES: Final = 32 << 20  # of a file that is examined
 LEAST_ROWS: Final = 20  # of fewer rows nothing is concluded
 _TIMES: Final = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE)
 _NAMED_LIKE: Final = re.compile(
@@ -56,7 +56,7 @@ def proposed(
     """Return settings to add to a declaration of columns, and why.
 
     Shape: `declaration` is as in the YAML file; a key that it has stays.
-    Cost: reads the files again, those of up to LOOKED_BYTES.
+    Cost: reads the files again, those of some LOOKED_BYTES.
     """
     found, why = _proposed(declaration, files)
     budget = _budget({**declaration, **found}, why)
@@ -161,7 +161,7 @@ def typed_tables(
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """Yield how many rows were read at once, and their columns, unreadable values null.
 
-    Cost: reads the files of up to LOOKED_BYTES.
+    Cost: reads the files of some LOOKED_BYTES.
     """
     spec = parse_spec(declaration)
     relation = spec.relation()
@@ -170,7 +170,7 @@ def typed_tables(
         for c in relation.columns
     ]
     for file in files:
-        if file.size_bytes > LOOKED_BYTES:
+        if file.load_bytes > 2 * LOOKED_BYTES:
             continue
         try:
             for raw in read_file(file, spec, relation, {}):

@@ -84,6 +84,14 @@ INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
+LOOKS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
+    (pa.types.is_integer, r"^[+-]?(?:0[xX])?[0-9a-fA-F]+$"),
+    (pa.types.is_floating, r"^[+-]?(?:[0-9.]|[iI][nN][fF]|[nN][aA][nN])"),
+    (pa.types.is_boolean, r"^.{1,5}$"),
+    (pa.types.is_date, r"^\d{4}-\d\d-\d\d"),
+    (pa.types.is_timestamp, r"^\d{4}-\d\d-\d\d"),
+)
+
 HEXADECIMAL: Final = r"\A\\x(?:[0-9a-fA-F]{2})*\Z"  # all of a text
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -272,7 +280,12 @@ def _converted(
     try:
         return Cast(convert(strings), NONE_BAD)
     except pa.ArrowInvalid:
-        return all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert)
+        return all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert, _looks(goal))
+
+
+def _looks(goal: pa.DataType) -> str:
+    """Return a pattern that every text matches which Arrow reads as a type; empty: any may be."""
+    return next((looks for is_kind, looks in LOOKS if is_kind(goal)), "")
 
 
 def _number(strings: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:

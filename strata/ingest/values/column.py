@@ -33,10 +33,11 @@ class Cast:
 
 
 def all_or_halves(
-    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], looks: str = ""
 ) -> Cast:
     """Convert distinct values, halving them until the bad ones are alone.
 
+    `looks`: a pattern that every good text matches; the others are bad without a conversion.
     Cost: one conversion if all are good; else about log2(n) for each bad distinct value.
     """
     try:
@@ -47,10 +48,26 @@ def all_or_halves(
         converted, bad = _halves(values, goal, convert)
         return Cast(converted, np.array(bad, np.int64))
     encoded = values.dictionary_encode()
-    found, bad = _halves(encoded.dictionary, goal, convert)
+    found, spoiled = _likely_halves(encoded.dictionary, goal, convert, looks)
     indices = encoded.indices
-    spoiled = pc.is_in(indices, pa.array(bad, indices.type))
-    return Cast(found.take(indices), np.flatnonzero(spoiled.to_numpy(zero_copy_only=False)))
+    at = indices.fill_null(len(spoiled)).to_numpy(zero_copy_only=False)
+    return Cast(found.take(indices), np.flatnonzero(np.append(spoiled, False)[at]))
+
+
+def _likely_halves(
+    distinct: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], looks: str
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return distinct values converted, and which of them are bad."""
+    spoiled = np.zeros(len(distinct), np.bool_)
+    if looks:
+        likely = pc.match_substring_regex(distinct, looks).to_numpy(zero_copy_only=False)
+        spoiled = ~likely
+    tried = np.flatnonzero(~spoiled)
+    found, bad = _halves(distinct.take(pa.array(tried)), goal, convert)
+    places = np.cumsum(~spoiled) - 1  # where each one that was tried is among them
+    found = found.take(pa.array(places, mask=spoiled))
+    spoiled[tried[bad]] = True
+    return found, spoiled
 
 
 def _halves(

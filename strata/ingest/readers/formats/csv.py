@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import BOM, SourceFile, read_text
+from strata.ingest.land.files import BOM, SourceFile, beginning, read_text
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.csv_lines import located_records
@@ -263,7 +263,7 @@ def delimiter_of(file: SourceFile) -> str:
 
     Raises: InvalidRequest for a file without a header.
     """
-    data = read_text(file)
+    data = read_text(beginning(file, HEADER_BYTES))
 
     def fields(delimiter: str) -> int:
         return len(header_of(replace(file, dialect=Dialect(delimiter)), data)[0])
@@ -320,6 +320,10 @@ class Csv(TextFormat):
     def waits(self, records: bytes) -> bool:
         """See `TextFormat`: the records are only blank lines."""
         return not records.removeprefix(BOM).strip(b"\r\n")
+
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """See `Format`: its delimiter says where a quote may open."""
+        return super().head(replace(file, dialect=Dialect(delimiter_of(file))), size_bytes)
 
     def dialect(self, files: Sequence[SourceFile]) -> Dialect:
         """See `Format`: the first file's delimiter, and all null words that any file has."""

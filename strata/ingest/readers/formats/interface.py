@@ -53,6 +53,13 @@ class Format(Protocol):
         """
         return ()
 
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """Return the first rows of a file, of about `size_bytes`, to be looked at; or the file.
+
+        Raises: as `ranges`.
+        """
+        return file
+
     def dialect(self, files: Sequence[SourceFile]) -> Dialect | None:
         """Return the dialect of some files; None: the format has no dialects."""
         return None

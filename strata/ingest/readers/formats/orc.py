@@ -12,8 +12,7 @@ import pyarrow.orc as po
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import FileRange, SourceFile, open_file
 from strata.ingest.readers.columns import SourceColumns
-from strata.ingest.readers.file_ranges import grouped
-from strata.ingest.readers.formats.interface import Format
+from strata.ingest.readers.file_ranges import GroupedFormat, grouped
 from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.old_calendar import ICEBERG, IN_ORC, check_days, has_old_days
 from strata.ingest.readers.orc_tail import OrcTail, orc_tail
@@ -143,7 +142,7 @@ def orc_file(source: SourceFile) -> Iterator[Any]:
         ) from error
 
 
-class Orc(Format):
+class Orc(GroupedFormat):
     """ORC files."""
 
     suffixes = (".orc",)

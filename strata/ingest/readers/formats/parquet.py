@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import FileRange, SourceFile, open_file
 from strata.ingest.readers.columns import SourceColumns
-from strata.ingest.readers.file_ranges import grouped
-from strata.ingest.readers.formats.interface import Format
+from strata.ingest.readers.file_ranges import GroupedFormat, grouped
 from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.int96 import COARSE, int96_columns, with_far_times
 from strata.ingest.readers.old_calendar import check_calendar
@@ -92,7 +91,7 @@ def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
         ) from error
 
 
-class Parquet(Format):
+class Parquet(GroupedFormat):
     """Parquet files."""
 
     suffixes = (".parquet",)

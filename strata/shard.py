@@ -147,7 +147,7 @@ class Shard:
         Reading ends with the first row that no retraction can take back.
         """
         with reading(self.stores, self.name, self.settings, "exists") as state:
-            filter = None if where is None else plain_filter(state.relation, where)
+            filter = _of_read(state, where)
             at = resolve_moment(self.stores, state, as_of)
             there, found = any_row(
                 self.stores, state, filter=filter, as_of=at, settings=self.settings
@@ -197,7 +197,7 @@ class Shard:
                 self.stores,
                 state,
                 column,
-                filter=None if where is None else plain_filter(state.relation, where),
+                filter=_of_read(state, where),
                 as_of=resolve_moment(self.stores, state, as_of),
                 settings=self.settings,
                 **options,
@@ -207,7 +207,7 @@ class Shard:
 
     def _counted(self, as_of: Moment | None, where: str | None, by: str | None) -> Counted:
         with reading(self.stores, self.name, self.settings, "count") as state:
-            filter = None if where is None else plain_filter(state.relation, where)
+            filter = _of_read(state, where)
             at = resolve_moment(self.stores, state, as_of)
             found = count_rows(
                 self.stores, state, filter=filter, as_of=at, by=by, settings=self.settings
@@ -297,7 +297,7 @@ class Shard:
     ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the rows of a read that is planned now, and their schema."""
         state = held_state(self.stores, self.name, self.settings)
-        filter = None if where is None else plain_filter(state.relation, where)
+        filter = _of_read(state, where)
         at = resolve_moment(self.stores, state, as_of)
         plan = plan_read(self.stores, state, as_of=at, filter=filter)
         record(self.stores, state, plan, filter, self.usage, self.metrics)
@@ -478,6 +478,11 @@ class Shard:
         states = Machine(self.stores).history(self.name, limit + 1)  # the last one to compare with
         pairs = zip_longest(states[:limit], states[1 : limit + 1])
         return [_entry(state, before) for state, before in pairs]
+
+
+def _of_read(state: State, where: str | None) -> Filter | None:
+    """Return the filter of one read, which may depend on the clock."""
+    return None if where is None else plain_filter(state.relation, where, clock=True)
 
 
 def _plain(where: str | None) -> Callable[[State], Filter] | None:

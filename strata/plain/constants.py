@@ -14,11 +14,11 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from strata.errors import InvalidRequest
-from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.sparktype import INT32, INT64, spark_type
 from strata.plain.types import WHOLE
 
-_CAST: Final = (("ansi", "ansi"), ("zone", "UTC"))
+CAST: Final = (("ansi", "ansi"), ("zone", "UTC"))
 _WIDE: Final = Context(prec=76)
 _LISTED_DIGITS: Final = {"integer": 10, "long": 20}  # of the decimals that hold these types
 _EXACT_DIGITS: Final = 15  # of a decimal that a double holds without rounding twice
@@ -26,7 +26,9 @@ _WHOLE: Final = re.compile(r"-?\d+", re.ASCII)
 _POINT: Final = re.compile(r"-?(\d+\.\d*|\.\d+)", re.ASCII)
 _POWER: Final = re.compile(r"-?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_MOMENT: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?(Z?)", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2})(?:(:\d{2})(\.\d{1,6})?)?(Z?)", re.ASCII
+)
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY_US: Final = 86_400_000_000
 
@@ -51,17 +53,43 @@ class Constant:
 
 
 def coerced(
-    column: Column, constants: Sequence[Constant], *, listed: bool = False
+    column: Expr, constants: Sequence[Constant | Expr], *, listed: bool = False
 ) -> tuple[Expr, tuple[Expr, ...]]:
-    """Return a column and constants in the type in which Spark compares them.
+    """Return a value of a row and constants in the type in which Spark compares them.
 
+    `constants`: as written, or times that depend on the clock.
     `listed`: the constants of an IN, where Spark gives a whole number all digits of its type.
     Raises: InvalidRequest where that is not one of the simple cases.
     """
+    if column.type == "timestamp_ntz" and any(map(_is_zoned, constants)):
+        column = Call("cast", (column,), "timestamp", CAST)
+    written = [one for one in constants if isinstance(one, Constant)]
+    column, values = _coerced(column, written, listed=listed)
+    fitted = iter(values)
+    return column, tuple(
+        next(fitted) if isinstance(one, Constant) else _of_clock(one, column) for one in constants
+    )
+
+
+def _is_zoned(constant: Constant | Expr) -> bool:
+    if isinstance(constant, Constant):
+        return constant.kind is Spelling.TIMESTAMP
+    return constant.type == "timestamp"
+
+
+def _of_clock(time: Expr, column: Expr) -> Expr:
+    if time.type != column.type:
+        raise needs_spark(f"a comparison of {column.type} with {time.type}")
+    return time
+
+
+def _coerced(
+    column: Expr, constants: Sequence[Constant], *, listed: bool
+) -> tuple[Expr, tuple[Expr, ...]]:
     if column.type in WHOLE:
         return _whole(column, [_integer(one) for one in constants])
     if column.type == "float":
-        column_seen: Expr = Call("cast", (column,), "double", _CAST)
+        column_seen: Expr = Call("cast", (column,), "double", CAST)
         return column_seen, tuple(Literal(_double(one), "double") for one in constants)
     if spark_type(column.type).family == "decimal":
         values = [_decimal(one, column.type, listed=listed) for one in constants]
@@ -72,11 +100,11 @@ def coerced(
     return column, tuple(Literal(convert(one, column.type), column.type) for one in constants)
 
 
-def _whole(column: Column, values: Sequence[int]) -> tuple[Expr, tuple[Expr, ...]]:
+def _whole(column: Expr, values: Sequence[int]) -> tuple[Expr, tuple[Expr, ...]]:
     """Return an integer column and constants in the widest of their types."""
     names = [column.type, *(_integer_type(value) for value in values)]
     widest = max(names, key=WHOLE.index)
-    seen = column if column.type == widest else Call("cast", (column,), widest, _CAST)
+    seen = column if column.type == widest else Call("cast", (column,), widest, CAST)
     return seen, tuple(Literal(value, widest) for value in values)
 
 
@@ -162,14 +190,14 @@ def _timestamp(constant: Constant, kind: str) -> int:
     if _DAY.fullmatch(text):
         return _days(text) * _DAY_US
     found = _MOMENT.fullmatch(text)
-    if constant.kind is Spelling.DATE or found is None or (found[4] and not zoned):
+    if constant.kind is Spelling.DATE or found is None or (found[5] and not zoned):
         raise needs_spark(text)
     try:
-        clock = datetime.strptime(found[2], "%H:%M:%S").replace(tzinfo=UTC)
+        clock = datetime.strptime(found[2] + (found[3] or ":00"), "%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         raise needs_spark(text) from None
     seconds = (clock.hour * 60 + clock.minute) * 60 + clock.second
-    fraction = int((found[3] or ".").removeprefix(".").ljust(6, "0"))
+    fraction = int((found[4] or ".").removeprefix(".").ljust(6, "0"))
     return _days(found[1]) * _DAY_US + seconds * 1_000_000 + fraction
 
 

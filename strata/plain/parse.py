@@ -3,9 +3,9 @@
 SQLGlot parses the text in Spark's dialect. Each node of its tree is looked up in the table below,
 and becomes the expression that Spark's own analysis would yield in a session of
 `strata.session.session` (ANSI mode, zone UTC), casts included. A plain filter compares columns with
-constants that their types hold exactly, so it can never fail. Everything else is refused with the
-construct that needs Spark: functions, arithmetic, escapes, casts of texts, constants that a column
-cannot hold.
+constants that their types hold exactly, or what a function of `strata.plain.functions` makes of a
+column, so it can never fail. Everything else is refused with the construct that needs Spark: other
+functions, arithmetic, escapes, casts of texts, constants that a column cannot hold.
 
 Errs: towards refusing. Law: `tests/spark/test_plain.py` compares the trees with Spark's.
 """
@@ -27,7 +27,9 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
 from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
-from strata.plain.constants import Constant, Spelling, coerced, needs_spark
+from strata.plain.clock import clock_value
+from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
+from strata.plain.functions import NAMES, VALUES, value_of
 from strata.plain.types import comparable_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
@@ -38,7 +40,7 @@ _UNBRACKETED_FUNCTION: Final = re.compile(
 ESCAPE: Final = (("escape", "\\"),)  # of LIKE, as Spark has it by default
 # Outside quotes: words, numbers, comparisons, brackets. No comment, parameter, escape or operator.
 _QUOTED: Final = re.compile(r"'[^'\\]*'|`[^`]*`")
-_BARE: Final = re.compile(r"[A-Za-z0-9_ \t\r\n().,<>=!+-]*")
+_BARE: Final = re.compile(r"[A-Za-z0-9_ \t\r\n().,<>=!+%:-]*")
 _TROUBLE: Final = re.compile(r"--|!(?!=)|==|(?<![0-9.][eE])\+|\bunknown\b", re.IGNORECASE)
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
@@ -53,6 +55,10 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.NullSafeNEQ: "equal_null_safe",
     }
 )
+_CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(", re.ASCII)
+_KEYWORDS: Final = frozenset(
+    {"and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "where"}
+)
 _BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
 _NEGATED: Final = (exp.NEQ, exp.NullSafeNEQ)
 
@@ -61,10 +67,13 @@ class UnknownColumn(InvalidRequest):
     """A filter names a column that the relation does not have; Spark would refuse it as well."""
 
 
-def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filter:
+def plain_filter(
+    relation: Relation, where: str, now: int | None = None, *, clock: bool = False
+) -> Filter:
     """Return the meaning of `where` for rows of `relation`, as Spark's analysis would.
 
-    Units: `now` in microseconds since 1970; None takes the clock. A plain filter does not read it.
+    `clock`: whether it may depend on the time of `now`, as that of one read may.
+    Units: `now` in microseconds since 1970; None takes the clock.
     Raises: InvalidRequest, naming the construct, for a filter that needs Spark or is wrong;
     UnknownColumn for a name that no column has.
     """
@@ -76,22 +85,23 @@ def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filt
     try:
         tree = sqlglot.parse_one(where, dialect="spark")
         _check_names(relation, tree)
-        expr = _Parser(relation).condition(tree)
+        expr = _Parser(relation, clock=clock).whole(tree)
+        _check_functions(bare)
     except (SqlglotError, RecursionError) as error:
         raise InvalidRequest(
             "the filter cannot be parsed", filter=where, reason=_first_line(error)
         ) from None
-    clock = time.time_ns() // 1000 if now is None else now
-    return Filter(expr, where, clock, clock)
+    moment = time.time_ns() // 1000 if now is None else now
+    return Filter(expr, where, moment, moment)
 
 
 def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Filter | None:
-    """Return the meaning of a plain filter; None for one that Spark has to understand.
+    """Return the meaning of a plain filter of one read; None for one that needs Spark.
 
     Raises: UnknownColumn, with the nearest names: nobody waits for Spark to hear of a misspelt one.
     """
     try:
-        return plain_filter(relation, where, now)
+        return plain_filter(relation, where, now, clock=True)
     except UnknownColumn:
         raise
     except InvalidRequest:
@@ -101,8 +111,23 @@ def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Fil
 class _Parser:
     """Translates SQLGlot's tree of one filter."""
 
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
+    def __init__(self, relation: Relation, *, clock: bool) -> None:
+        self._relation, self._clock = relation, clock
+
+    def whole(self, tree: exp.Expr) -> Expr:
+        """Return the expression of a whole filter.
+
+        What a BETWEEN compares is evaluated once. Where that comes first in a part that has to be
+        true, Spark's analysis leaves a test of it, which is true of every value.
+        """
+        parts: list[Expr] = []
+        for part in _conjuncts(tree):
+            first = _first(part)
+            if isinstance(first, exp.Between):
+                value = self.operand(_unbracketed(first.this))
+                parts += [] if isinstance(value, Column) else [_either(value)]
+            parts += flat("and", self.condition(part))
+        return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
 
     def condition(self, node: exp.Expr) -> Expr:
         """Return a boolean expression."""
@@ -150,7 +175,7 @@ class _Parser:
         left, right = _unbracketed(both.this), _unbracketed(both.expression)
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             args: tuple[Expr, ...] = self.columns(left, right)
-        elif isinstance(right, exp.Column):
+        elif _is_value(right):
             column, (constant,) = self.fitted(right, [left])
             args = (constant, column)
         else:
@@ -174,7 +199,7 @@ class _Parser:
         """Return BETWEEN as its two comparisons."""
         parts = _only(node, "this", "low", "high")
         ends = (parts.args["low"], parts.args["high"])
-        sides = []
+        sides: list[Expr] = []
         for function, end in zip(_BETWEEN, ends, strict=True):
             column, (constant,) = self.fitted(parts.this, [end])
             sides.append(Call(function, (column, constant), "boolean"))
@@ -195,18 +220,56 @@ class _Parser:
         found = Call("like", (column, pattern), "boolean", ESCAPE)
         return _not(found) if parts.args.get("negate") else found
 
+    def text_test(self, node: exp.Expr) -> Expr:
+        """Return whether a text begins with, ends with or contains a constant."""
+        parts = _only(node, "this", "expression")
+        column, (part,) = self.fitted(parts.this, [parts.expression])
+        if column.type != "string":
+            raise needs_spark(node.sql(dialect="spark"))
+        return Call(_TEXT_TESTS[type(node)], (column, part), "boolean")
+
+    def is_nan(self, node: exp.Expr) -> Expr:
+        """Return whether a number is NaN."""
+        column = self.column(_unbracketed(_only(node, "this").this))
+        if column.type not in ("double", "float"):
+            raise needs_spark(node.sql(dialect="spark"))
+        return Call("is_nan", (column,), "boolean")
+
+    def flag_or(self, node: exp.Expr) -> Expr:
+        """Return a boolean column, or a constant where it is null."""
+        found = self.operand(node)
+        if found.type != "boolean":
+            raise needs_spark(node.sql(dialect="spark"))
+        return found
+
     def fitted(
         self, node: exp.Expr, constants: Sequence[exp.Expr], *, listed: bool = False
     ) -> tuple[Expr, tuple[Expr, ...]]:
-        """Return a column and the constants compared with it, cast as Spark casts them."""
-        column = self.column(_unbracketed(node))
-        written = [_constant(_unbracketed(one)) for one in constants]
-        return coerced(column, written, listed=listed)
+        """Return a value and the constants compared with it, cast as Spark casts them."""
+        written = [self.constant(_unbracketed(one)) for one in constants]
+        return coerced(self.operand(_unbracketed(node)), written, listed=listed)
+
+    def operand(self, node: exp.Expr) -> Expr:
+        """Return a column, or what a function makes of one."""
+        if type(node) in VALUES:
+            return value_of(node, self.column, _constant)
+        return self.column(node)
+
+    def constant(self, node: exp.Expr) -> Constant | Expr:
+        """Return a constant as it is written, or a time that depends on the clock."""
+        found = clock_value(node) if self._clock else None
+        return found or _constant(node)
 
     def columns(self, left: exp.Expr, right: exp.Expr) -> tuple[Expr, ...]:
-        """Return two columns of one type that has no special values."""
+        """Return two columns of one type that has no special values, or two of times."""
         found = self.column(left), self.column(right)
-        if found[0].type != found[1].type or found[0].type in ("double", "float"):
+        kinds = {column.type for column in found}
+        if kinds == {"timestamp", "timestamp_ntz"}:
+            return tuple(
+                column if column.type == "timestamp" else Call("cast", (column,), "timestamp", CAST)
+                for column in found
+            )
+        if len(kinds) > 1 or kinds & {"double", "float"}:
             raise needs_spark(f"a comparison of {found[0].name} with {found[1].name}")
         return found
 
@@ -247,6 +310,13 @@ def _check_names(relation: Relation, tree: exp.Expr) -> None:
             left += [v for value in node.args.values() for v in _nodes(value)]
 
 
+def _check_functions(bare: str) -> None:
+    """Refuse a name before a bracket that SQLGlot may know, but Spark does not, or otherwise."""
+    for name in _CALLED.findall(bare):
+        if name.lower() not in NAMES and name.lower() not in _KEYWORDS:
+            raise needs_spark(f"{name}()")
+
+
 def _check_name(relation: Relation, node: exp.Column) -> None:
     name = node.name
     if node.table or not isinstance(node.this, exp.Identifier) or not name.isascii():
@@ -283,6 +353,34 @@ def _constant(node: exp.Expr) -> Constant:
     raise needs_spark(node.sql(dialect="spark"))
 
 
+def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts that all have to be true, in order."""
+    node = _unbracketed(tree)
+    if not isinstance(node, exp.And):
+        return [node]
+    both = _only(node, "this", "expression")
+    return [*_conjuncts(both.this), *_conjuncts(both.expression)]
+
+
+def _first(node: exp.Expr) -> exp.Expr:
+    """Return the condition that is evaluated first."""
+    while isinstance(node, exp.Paren | exp.Not | exp.And | exp.Or):
+        node = node.this
+    return node
+
+
+def _is_value(node: exp.Expr) -> bool:
+    """Return whether a node is a column or a function of one, not a constant."""
+    if isinstance(node, exp.Cast):
+        return not isinstance(node.this, exp.Literal)
+    return isinstance(node, exp.Column) or type(node) in VALUES
+
+
+def _either(value: Expr) -> Expr:
+    """Return a test that is always true."""
+    return Call("or", tuple(Call(f, (value,), "boolean") for f in _NULL_TESTS), "boolean")
+
+
 def _not(expr: Expr) -> Expr:
     """Return the negation of what is neither AND nor OR in the text."""
     match expr:
@@ -312,11 +410,16 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0][:200] or type(error).__name__
 
 
+_NULL_TESTS: Final = ("is_null", "is_not_null")
+_TEXT_TESTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
+    {exp.StartsWith: "starts_with", exp.EndsWith: "ends_with", exp.Contains: "contains"}
+)
 # Nodes whose arguments are values of the row and constants, never names of another kind.
 _OPERATORS: Final = frozenset(
     {
         *_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Between, exp.In, exp.Like,
-        exp.Neg, exp.Sub, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Coalesce,
+        exp.Neg, exp.Sub, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Coalesce, exp.IsNan,
+        *_TEXT_TESTS, *VALUES, exp.TsOrDsToDate,
     }
 )  # fmt: skip
 _TYPED: Final[Mapping[object, Spelling]] = MappingProxyType(
@@ -338,6 +441,9 @@ _RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
         exp.Between: _Parser.between,
         exp.In: _Parser.in_,
         exp.Like: _Parser.like,
+        exp.IsNan: _Parser.is_nan,
+        exp.Coalesce: _Parser.flag_or,
+        **dict.fromkeys(_TEXT_TESTS, _Parser.text_test),
         **dict.fromkeys(_COMPARISONS, _Parser.comparison),
     }
 )

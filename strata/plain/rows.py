@@ -6,13 +6,16 @@ kept: NaN equals NaN and lies above all numbers.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.expr.nodes import Call, Column, Expr, Literal
+from strata.plain.dates import DATE_PARTS, day_of
 
 _COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -93,6 +96,11 @@ def _arrow(name: str) -> pa.DataType:
     return _ARROW[name]
 
 
+def _with_text(batch: pa.RecordBatch, call: Call) -> tuple[Any, str]:
+    value, text = _args(batch, call)
+    return value, text.as_py()
+
+
 def _args(batch: pa.RecordBatch, call: Call) -> list[Any]:
     return [_value(batch, arg) for arg in call.args]
 
@@ -141,6 +149,30 @@ def _like(batch: pa.RecordBatch, call: Call) -> Any:
     return pc.equal(value, inner)
 
 
+def _coalesced(batch: pa.RecordBatch, call: Call) -> Any:
+    return pc.coalesce(*_args(batch, call))
+
+
+def _remainder(batch: pa.RecordBatch, call: Call) -> Any:
+    """Return remainders with the sign of the dividend."""
+    value, divisor = _args(batch, call)
+    found = np.fmod(value.fill_null(0).to_numpy(zero_copy_only=False), divisor.as_py())
+    return pa.array(found, value.type, mask=pc.is_null(value).to_numpy(zero_copy_only=False))
+
+
+def _cast(batch: pa.RecordBatch, call: Call) -> Any:
+    value = _value(batch, call.args[0])
+    if call.type == "date" and call.args[0].type != "date":
+        return day_of(value)
+    return value.cast(_arrow(call.type))
+
+
+def _part_of_date(
+    batch: pa.RecordBatch, call: Call, part: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    return part(_value(batch, call.args[0]))
+
+
 def _logic(batch: pa.RecordBatch, call: Call) -> Any:
     joined = pc.and_kleene if call.function == "and" else pc.or_kleene
     first, *rest = _args(batch, call)
@@ -160,6 +192,14 @@ _CALLS: Final[Mapping[str, Callable[[pa.RecordBatch, Call], Any]]] = MappingProx
         "not": lambda batch, call: pc.invert(_value(batch, call.args[0])),
         "is_not_null": lambda batch, call: pc.is_valid(_value(batch, call.args[0])),
         "is_null": lambda batch, call: pc.is_null(_value(batch, call.args[0])),
-        "cast": lambda batch, call: _value(batch, call.args[0]).cast(_arrow(call.type)),
+        "cast": _cast,
+        "coalesce": _coalesced,
+        "remainder": _remainder,
+        "length": lambda batch, call: pc.utf8_length(_value(batch, call.args[0])),
+        "starts_with": lambda batch, call: pc.starts_with(*_with_text(batch, call)),
+        "ends_with": lambda batch, call: pc.ends_with(*_with_text(batch, call)),
+        "contains": lambda batch, call: pc.match_substring(*_with_text(batch, call)),
+        "is_nan": lambda batch, call: pc.fill_null(pc.is_nan(_value(batch, call.args[0])), False),
+        **{name: partial(_part_of_date, part=part) for name, part in DATE_PARTS.items()},
     }
 )

@@ -20,6 +20,7 @@ from strata.format.columns import D, T, child
 from strata.format.manifest import PartRef
 from strata.model.time import format_time
 from strata.parts.fetch import source_of
+from strata.plain.clock import settled
 from strata.plain.rows import accepted_rows, filter_columns
 from strata.read.merged import merged
 from strata.read.scan import (
@@ -116,4 +117,4 @@ def changed_rows(
             table = pa.Table.from_arrays([*views, rows.column(D)], schema=schema)
             yield from table.to_batches(OUT_ROWS)
 
-    return seen() if filter is None else accepted_rows(seen(), filter.expr, names)
+    return seen() if filter is None else accepted_rows(seen(), settled(filter), names)

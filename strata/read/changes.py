@@ -27,6 +27,7 @@ from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME, format_time
 from strata.parts.fetch import source_of
 from strata.parts.prefetch import Wanted, parts_ahead
+from strata.plain.clock import settled
 from strata.plain.rows import accepted_rows, filter_columns
 from strata.read.scan import DEFAULTS, chosen_columns, scan_schema
 from strata.state.state import Spine, State
@@ -146,7 +147,7 @@ def changes(
         read = (column.name for column in filter_columns(filter.expr))
         wanted = list(dict.fromkeys([*columns, *read]))
     rows = _updates(stores, state, stretch, wanted, settings)
-    yield from accepted_rows(rows, filter.expr, schema.names)
+    yield from accepted_rows(rows, settled(filter), schema.names)
 
 
 def _updates(

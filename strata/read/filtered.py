@@ -7,6 +7,7 @@ import pyarrow as pa
 from strata.decide.read_plan import ReadPlan
 from strata.expr.filter import Filter
 from strata.model.settings import ReadSettings
+from strata.plain.clock import settled
 from strata.plain.rows import accepted_rows, filter_columns
 from strata.read.scan import DEFAULTS, scan, scan_schema
 from strata.state.state import State
@@ -44,4 +45,4 @@ def filtered_scan(  # noqa: PLR0913 - as `scan`
     if filter is None:
         return rows
     names = scan_schema(state.relation, columns).names
-    return accepted_rows(rows, filter.expr, names)
+    return accepted_rows(rows, settled(filter), names)

@@ -1,22 +1,30 @@
 """Plain filters mean what Spark means: the same trees, and the same rows."""
 
+import math
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Expr
+from strata.plain.clock import settled
 from strata.plain.parse import UnknownColumn, plain_or_none
+from strata.plain.rows import accepts
 from strata.spark.front.catalyst import analyse
 from tests.support.plain_filters import RELATION, drawn
 from tests.support.sizes import tries
 
 pytestmark = pytest.mark.spark
 NOW = 1_700_000_000_000_000
+_FIXED = {
+    "now()": f"timestamp_micros({NOW}L)",
+    "current_date()": f"cast(timestamp_micros({NOW}L) as date)",
+}
 NAMES_OF_SPARK = (
     "current_date", "current_timestamp", "localtimestamp", "current_user", "user", "session_user",
     "current_catalog", "current_database", "current_schema", "current_path", "current_time",
@@ -87,6 +95,66 @@ def misspelt(draw: random.Random, where: str) -> str:
 
 def test_a_name_that_no_column_has_is_refused_by_spark_too(spark: SparkSession) -> None:
     assert not list(accepted_names(spark, 9, tries(60, 300)))
+
+
+VALUES = {
+    "id": pa.array(range(16), pa.int64()),
+    "a": pa.array([0, 1, -1, 7, -7, 2**31 - 1, -(2**31), None] * 2, pa.int32()),
+    "b": pa.array([0, -1, 2**63 - 1, -(2**63), 10, None, 4, 5] * 2, pa.int64()),
+    "s": pa.array(["", "a", "ab", "xay", "é", "𝄞a", None, "a%"] * 2),
+    "x": pa.array([0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, None, 3e-320] * 2),
+    "bo": pa.array([True, False, None, True] * 4),
+    "dd": pa.array(
+        [0, -1, -719_162, 2_932_896, 16_070, 11_016, 15_706, None, -141_428, 19_357, 19_722, 19_723,
+         -25_567, -25_568, 20_088, 18_321], pa.int32(),
+    ).cast(pa.date32()),
+    "ts": pa.array(
+        [0, -1, -62_135_596_800_000_000, 253_402_300_799_999_999, 1_385_901_000_123_456, None,
+         86_399_999_999, 86_400_000_000, -86_400_000_001, 1_700_000_000_000_000,
+         1_699_999_999_999_999, 1_699_913_600_000_000, -12_219_292_800_000_000, 59_999_999, 1, 2],
+        pa.timestamp("us", "UTC"),
+    ),
+}  # fmt: skip
+VALUES["n"] = VALUES["ts"].cast(pa.timestamp("us")).take(pa.array([*range(8, 16), *range(8)]))
+ASKED = (
+    "year({0}) = 1970", "year({0}) < 1900", "quarter({0}) in (1, 4)", "month({0}) between 2 and 11",
+    "day({0}) = 31", "dayofyear({0}) >= 365", "dayofweek({0}) in (1, 7)", "weekofyear({0}) >= 52",
+    "weekofyear({0}) <= 1", "date({0}) < '1970-01-01'", "to_date({0}) = '1969-12-31'",
+    "cast({0} as date) not in ('1970-01-01', '2023-11-14')",
+)  # fmt: skip
+CLOCKS = (
+    "hour({0}) = 23", "minute({0}) <> 0", "second({0}) = 59", "{0} >= now()",
+    "{0} > now() - interval 1 day", "{0} < timestamp'1970-01-01'", "{0} <> timestamp'1970-01-01'",
+    "extract(hour from {0}) not between 1 and 22",
+)  # fmt: skip
+OTHERS = (
+    "a % 2 = 1", "a % 7 = 0", "mod(a, 2) = -1", "b % 10 = -8", "a % 3000000000 < 0",
+    "length(s) = 2", "length(s) not between 1 and 2", "startswith(s, 'a')", "not endswith(s, 'a')",
+    "contains(s, '')", "coalesce(a, 5) = 5", "nvl(b, 0) <= 0", "coalesce(s, 'none') like 'n%'",
+    "coalesce(x, 0) = 0", "coalesce(x, 1) in (1, 1.5)", "coalesce(x, 0) > 1", "isnan(x)",
+    "not isnan(x)", "coalesce(bo, true)", "not coalesce(bo, false)", "ts = n", "n < ts",
+    "ts <=> n", "dd >= current_date()", "dd > current_date() - 7", "date(ts) = current_date()",
+    "n > now() - interval '36' hours",
+)  # fmt: skip
+
+
+def test_the_functions_of_plain_filters_accept_sparks_rows(spark: SparkSession) -> None:
+    table = pa.table(VALUES)
+    (batch,) = table.to_batches()
+    rows = spark.createDataFrame(table)
+    dates = [text.format(name) for text in ASKED for name in ("dd", "ts", "n")]
+    moments = [text.format(name) for text in CLOCKS for name in ("ts", "n")]
+    of_clock = re.compile(r"now\(\)|current_date\(\)")
+    accepted = 0
+    for where in (*dates, *moments, *OTHERS):
+        filter = plain_or_none(RELATION, where, NOW)
+        assert filter is not None, where
+        fixed = of_clock.sub(lambda found: _FIXED[found[0]], where)
+        wanted = sorted(row.id for row in rows.where(fixed).select("id").collect())
+        found = batch.filter(accepts(batch, settled(filter)))["id"].to_pylist()
+        assert found == wanted, where
+        accepted += 0 < len(wanted) < len(batch)
+    assert accepted > 60
 
 
 @pytest.mark.long

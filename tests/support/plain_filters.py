@@ -94,6 +94,8 @@ def _condition(random: random.Random, depth: int) -> str:
 def _leaf(random: random.Random) -> str:
     if random.random() < 0.08:
         return random.choice(_OTHERS)
+    if random.random() < 0.3:
+        return _of_value(random)
     name = random.choice(_NAMES)
     shown = f"`{name}`" if " " in name or random.random() < 0.1 else name
     if random.random() < 0.1:
@@ -103,6 +105,26 @@ def _leaf(random: random.Random) -> str:
     constant = _CONSTANTS.get(TYPES[name].split("(")[0].split("<")[0], _any)
     if random.random() < 0.04:
         constant = _any
+    return _compared(random, shown, constant)
+
+
+def _of_value(random: random.Random) -> str:
+    """Return a condition on what a function makes of a column, or on the clock."""
+    if random.random() < 0.15:
+        return random.choice(_FUNCTIONS)
+    way = random.random()
+    if way < 0.2:
+        return _compared(random, random.choice(_TIMES), lambda random: random.choice(_CLOCK))
+    if way < 0.5:
+        part = random.choice(_DATE_PARTS)
+        value = part.format(random.choice((*_TIMES, *_TIMES, "s", "a")))
+        kind = _day if "date" in part.lower() else _small
+        return _compared(random, value, kind)
+    value, constant = random.choice(_VALUES)
+    return _compared(random, value.format(random.choice(_NAMES[:7])), constant)
+
+
+def _compared(random: random.Random, shown: str, constant: Callable[..., str]) -> str:
     way = random.random()
     if way < 0.6:
         sides = [shown, constant(random)]
@@ -117,6 +139,10 @@ def _leaf(random: random.Random) -> str:
         listed = ", ".join(constant(random) for _ in range(random.choice((1, 2, 3, 12))))
         return f"{shown} {negated}in ({listed})"
     return f"{shown} {negated}like {random.choice(_TEXTS)}"
+
+
+def _small(random: random.Random) -> str:
+    return str(random.choice((random.randint(-1, 60), 2013, 1970, 1, 0)))
 
 
 def _number(random: random.Random) -> str:
@@ -158,6 +184,39 @@ def _any(random: random.Random) -> str:
     return random.choice(kinds)(random)
 
 
+_TIMES: Final = ("dd", "ts", "n", "`date`")
+_CLOCK: Final = (
+    "now()", "current_timestamp()", "current_timestamp", "current_date()", "current_date",
+    "curdate()", "now() - interval 7 days", "current_timestamp() - interval '36' hours",
+    "now() - interval 1 week", "now() - interval '90 minutes'", "now() - interval 10 seconds",
+    "current_date() - 7", "current_date - interval 30 days", "date_sub(current_date(), 3)",
+    "date_add(current_date(), 3)", "date_add(current_date(), -3)", "date_sub(current_date, -2)",
+    "now() - interval 1 month", "current_date() - interval 1 week", "'2023-11-14'", "now",
+    "now() - interval 1 day 2 hours", "dateadd(day, -7, current_date())", "localtimestamp()",
+    "date_add(day, 7, current_date())", "current_date() - interval 5 hours", "now(1)",
+    "current_timestamp(3)", "now() - interval -3 days", "now() - interval '1.5' days",
+    "current_date() - 7L", "current_date() - interval '2' day", "getdate()", "now() - 7",
+)  # fmt: skip
+_DATE_PARTS: Final = (
+    "year({})", "quarter({})", "month({})", "day({})", "dayofmonth({})", "dayofyear({})",
+    "dayofweek({})", "weekofyear({})", "hour({})", "minute({})", "second({})", "date({})",
+    "to_date({})", "cast({} as date)", "{}::date", "extract(year from {})", "YEAR({})",
+    "extract(MONTH from {})", "extract(day from {})", "extract(hour from {})", "Hour ( {} )",
+    "extract(minute from {})", "extract(second from {})", "extract(week from {})", "`year`({})",
+    "extract(dow from {})", "weekday({})", "year(date({}))", "try_cast({} as date)",
+    "date_part('year', {})", "cast({} as timestamp)", "day_of_week({})", "(year({}))",
+    "year(({}))", "last_day({})", "year(to_date({}))", "to_date({}, 'yyyy')", "quarter(date({}))",
+)  # fmt: skip
+_FUNCTIONS: Final = (
+    "startswith(s, 'a')", "endswith(`a b`, 'a')", "contains(s, 'a')", "not contains(s, 'k')",
+    "startswith(s, '')", "starts_with(s, 'a')", "contains('a', s)", "startswith(a, '1')",
+    "isnan(x)", "isnan(f)", "not isnan(x)", "isnan(a)", "isnan(s)", "is_nan(x)", "isnan(x) is true",
+    "coalesce(bo, false)", "not coalesce(bo, true)", "nvl(bo, true)", "coalesce(bo, 1)",
+    "coalesce(bo, null)", "ts = n", "n < ts", "ts <=> n", "dd = ts", "n <> dd", "contains(bin, s)",
+    "length(s) is null", "coalesce(a, b) = 1", "coalesce(a, 1, 2) = 1", "a % 2", "a % b = 1",
+    "length(s) = length(`a b`)", "year(dd) = year(ts)", "year(dd) is null", "mod(a, 2)",
+    "year(ts) = month(ts)", "u % 2 = 1", "length(bin) = 1", "length(u) = 36", "a % 2 % 3 = 1",
+)  # fmt: skip
 _CONSTANTS: Final[Mapping[str, Callable[[random.Random], str]]] = {
     **dict.fromkeys(("int64", "int32", "int16", "uint8", "uint64"), _number),
     **dict.fromkeys(("float64", "float32", "numeric"), _fraction),
@@ -167,3 +226,26 @@ _CONSTANTS: Final[Mapping[str, Callable[[random.Random], str]]] = {
     "timestamp": _moment,
     "bool": _flag,
 }
+_VALUES: Final[tuple[tuple[str, Callable[[random.Random], str]], ...]] = (
+    ("length({})", _small),
+    ("char_length(s)", _small),
+    ("len(`a b`)", _small),
+    ("{} % 2", _small),
+    ("mod({}, 10)", _small),
+    ("{} % 40000", _number),
+    ("{} % 3000000000", _number),
+    ("{} % -2", _small),
+    ("{} % 0", _small),
+    ("{} % 2.5", _small),
+    ("coalesce({}, 0)", _number),
+    ("nvl({}, 3000000000)", _number),
+    ("ifnull({}, 'k1')", _text),
+    ("coalesce(s, 'a')", _text),
+    ("coalesce(x, 0)", _fraction),
+    ("coalesce(x, 1.5)", _fraction),
+    ("coalesce(f, 1)", _fraction),
+    ("coalesce(de, 1)", _fraction),
+    ("coalesce(dd, '2013-12-01')", _day),
+    ("coalesce(bo, false)", _flag),
+    ("nvl2({}, 1, 2)", _small),
+)

@@ -7,6 +7,7 @@ from strata.expr import nodes
 from strata.expr.nodes import Call, Literal
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
+from strata.plain.clock import settled
 from strata.plain.parse import LONGEST, UnknownColumn, plain_filter, plain_or_none
 from tests.support.plain_filters import RELATION
 
@@ -27,6 +28,10 @@ def test_a_comparison_becomes_the_call_that_spark_makes_of_it() -> None:
         "ts between '2013-12-01' and timestamp'2013-12-01 23:59:59.5Z'", "de in (1.5, -1.50)",
         "x > -1.5e3", "u64 = 18446744", "s is not null or (a <=> 1)", "bo is not true",
         "dd < date'2000-02-29'", "n = timestamp_ntz'2013-12-01 00:00:00'", "s = `a b`",
+        "year(ts) = 2013 and date(n) in ('2013-12-01')", "a % 10 = 3",
+        "n >= timestamp'2013-12-01' and n < ts", "coalesce(s, '') = '' or length(s) > 3",
+        "startswith(s, 'a') and not isnan(x)", "ts > now() - interval 7 days",
+        "dd >= current_date() - 7", "ts::date = '2013-12-01'", "ts >= '2013-12-01 10:30'",
     ],
 )  # fmt: skip
 def test_comparisons_with_constants_are_plain(where: str) -> None:
@@ -57,6 +62,19 @@ def test_what_needs_spark_is_named(where: str, construct: str) -> None:
     assert "with Spark" in refused.value.cure
 
 
+@pytest.mark.parametrize(
+    "where",
+    ["ts > now()", "dd = current_date", "n > current_timestamp() - interval 1 hour"],
+)
+def test_only_a_read_may_depend_on_the_clock(where: str) -> None:
+    with pytest.raises(InvalidRequest, match="needs Spark"):
+        plain_filter(RELATION, where)
+    found = plain_filter(RELATION, where, 86_400_000_000, clock=True)
+    (call,) = [settled(found)]
+    assert isinstance(call, Call)
+    assert call.args[1].value in (86_400_000_000, 1, 82_800_000_000)  # type: ignore[union-attr]
+
+
 def test_a_column_that_is_not_there_has_near_names() -> None:
     with pytest.raises(InvalidRequest, match="no column of this name") as refused:
         plain_filter(RELATION, "idd = 1")
@@ -70,6 +88,7 @@ def test_a_column_that_is_not_there_has_near_names() -> None:
         "lower(cityy) = 'a' and sleep(1)", "sleep(1) or not (nothing is null)", "t > 5",
         "a in (1, nothing)", "coalesce(a, b, nothing) = 1", "s like nothing", "`nothing` = 1",
         "a between 1 and -nothing", "a = b - nothing", "timestamp_ltz = 5",
+        "cast(nothing as int) = 1", "year(nothing) = 3",
     ],
 )  # fmt: skip
 def test_a_misspelt_column_is_found_beside_what_needs_spark(where: str) -> None:
@@ -81,10 +100,10 @@ def test_a_misspelt_column_is_found_beside_what_needs_spark(where: str) -> None:
     "where",
     [
         "exists(l, e -> e = 1)", "transform(l, nothing -> nothing + 1) is null", "sum(nothing) = 1",
-        "datediff(day, dd, dd) = 1", "extract(year from dd) = 1", "current_user = s", "user = s",
+        "datediff(day, dd, dd) = 1", "extract(week from dd) = 1", "current_user = s", "user = s",
         "current_time > ts", "localtimestamp > n", "CURRENT_PATH = s", "session.v = a", "r.x = 1",
         "`current_user` = s",
-        "cast(nothing as int) = 1", "a in (select nothing)", "interval 1 day is null", "é = 1",
+        "a in (select nothing)", "interval 1 day is null", "é = 1",
         "case when nothing then bo end", "l[0] = nothing", "(select nothing) = 1",
     ],
 )  # fmt: skip

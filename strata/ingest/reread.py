@@ -50,7 +50,8 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
     written = format_of(spec.source.format).row_text
     header = _header(raw, spec) if written == "csv" else []
     found = []
-    for row, (line, text) in zip(rows.tolist(), located, strict=True):
+    same = {name: some for name, mask in raw.same.items() if (some := mask[rows]).any()}
+    for number, (row, (line, text)) in enumerate(zip(rows.tolist(), located, strict=True)):
         fields: Fields | None = None
         try:
             if written == "csv":
@@ -64,8 +65,8 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
             value, names = _columns(raw, row, spec)[0], set()
         if line is None:  # its text was not found
             names = set()
-        same = {name for name, mask in raw.same.items() if mask[row]}
-        found.append(Again(line, value, frozenset(names - same), fields))
+        kept = {name for name, mask in same.items() if mask[number]}
+        found.append(Again(line, value, frozenset(names - kept), fields))
     return found
 
 

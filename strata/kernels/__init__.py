@@ -16,4 +16,5 @@ WARM: Final = (
     "strata.stats.bloom:warm",
     "strata.format.values.json_text:warm",
     "strata.stats.flat:warm",
+    "strata.ingest.readers.csv_lines:warm",
 )

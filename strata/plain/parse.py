@@ -117,17 +117,14 @@ class _Parser:
     def whole(self, tree: exp.Expr) -> Expr:
         """Return the expression of a whole filter.
 
-        What a BETWEEN compares is evaluated once. Where that comes first in a part that has to be
-        true, Spark's analysis leaves a test of it, which is true of every value.
+        What a BETWEEN compares is evaluated once. Where that comes before all else, Spark's
+        analysis leaves a test of it, which is true of every value.
         """
-        parts: list[Expr] = []
-        for part in _conjuncts(tree):
-            first = _first(part)
-            if isinstance(first, exp.Between):
-                value = self.operand(_unbracketed(first.this))
-                parts += [] if isinstance(value, Column) else [_either(value)]
-            parts += flat("and", self.condition(part))
-        return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
+        found, first = self.condition(tree), _first(tree)
+        value = self.operand(_unbracketed(first.this)) if isinstance(first, exp.Between) else None
+        if value is None or isinstance(value, Column):
+            return found
+        return Call("and", (_either(value), *flat("and", found)), "boolean")
 
     def condition(self, node: exp.Expr) -> Expr:
         """Return a boolean expression."""
@@ -351,15 +348,6 @@ def _constant(node: exp.Expr) -> Constant:
         if kind is not None and isinstance(inner, exp.Literal) and inner.is_string:
             return Constant(kind, inner.this)
     raise needs_spark(node.sql(dialect="spark"))
-
-
-def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the parts that all have to be true, in order."""
-    node = _unbracketed(tree)
-    if not isinstance(node, exp.And):
-        return [node]
-    both = _only(node, "this", "expression")
-    return [*_conjuncts(both.this), *_conjuncts(both.expression)]
 
 
 def _first(node: exp.Expr) -> exp.Expr:

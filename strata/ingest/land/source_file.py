@@ -30,6 +30,7 @@ class FileRange:
     fingerprint: str = ""  # of the whole file, in its first piece
     data: bytes | None = None  # header and records; None: not read yet
     whole: bool = False  # it is all of the file
+    ended: bool = False  # its text was read to the end of its last record
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from strata.ingest.readers.source import RawFile
 PART_BYTES: Final = 16 << 20  # of a text, read at once
 RECORD_BYTES: Final = 64 << 20  # a record may not be longer
 BLOCK_BYTES: Final = 4 << 20
+FEW_BYTES: Final = 4096  # of the beginning of a file, which mostly show that it has records
 
 
 def split_file(file: SourceFile, format: str, piece_bytes: int) -> list[SourceFile]:
@@ -186,7 +187,7 @@ def _texts(file: SourceFile, format: TextFormat, stream: Reading, size: int) -> 
             cut, lines_to_cut = len(pending) + end, lines + before_end
         pending += block
         lines += count
-        if cut and len(pending) >= size and not (text.begins and text.waits(pending[:cut])):
+        if cut and len(pending) >= size and not (text.begins and text.waits(pending, cut)):
             yield text.part(_first(pending, cut), lines_to_cut, more=True)
             del pending[:cut]
             cut, lines, lines_to_cut = 0, lines - lines_to_cut, 0
@@ -244,9 +245,10 @@ class _Text:
         """Return whether the next part begins the file."""
         return not self.start
 
-    def waits(self, records: bytearray) -> bool:
+    def waits(self, pending: bytearray, cut: int) -> bool:
         """Return whether the first records of the file are only blank lines before a header."""
-        return self.format.waits(bytes(records))
+        few = self.format.waits(bytes(pending[: min(cut, FEW_BYTES)]))
+        return few and self.format.waits(_first(pending, cut))
 
     def part(self, records: bytes, units: int, *, more: bool) -> FileRange:
         """Return the next records as a part."""
@@ -262,6 +264,7 @@ class _Text:
             self.header,
             data=data,
             whole=self.start == 0 and not more,
+            ended=True,
         )
         if self.start == 0 and more:
             self.header = self.format.header(self.file, data)

@@ -6,16 +6,14 @@ guesses: a line break inside quotes does not end a record, nor does a comma insi
 nested value.
 """
 
-import re
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from strata.kernels.csv_scan import BEGIN, QUOTED, record_ends
+
 QUOTE: Final = ord('"')
-BREAK: Final = ord("\n")
-RETURN: Final = ord("\r")
-_CLOSES: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -47,89 +45,23 @@ class Lines:
 
 
 class CsvRecords:
-    """Records of CSV: lines, unless a quote is open. A unit is a line.
-
-    As in the parser, a quote opens only at the beginning of a field; elsewhere it is a character.
-    In most blocks, every other quote is at the beginning of a field or directly after the previous
-    quote (doubled). Then only the parity of their number counts. Other blocks are scanned field by
-    field.
-    """
+    """Records of CSV: lines, unless a quote is open. A unit is a line."""
 
     def __init__(self, delimiter: str = ",") -> None:
         """Begin at the beginning of a record."""
         self._delimiter = ord(delimiter)
-        self._before_field = frozenset((self._delimiter, BREAK, RETURN))
-        self._opens = re.compile(b"(?<=[" + re.escape(delimiter.encode()) + b'\r\n])"')
-        self._inside = False
-        self._begins = True  # whether a field begins with the next byte
-        self._closed = False  # whether the byte before closed a quote
+        self._state = BEGIN
 
     def open(self) -> bool:
         """Return whether a quoted field has not ended."""
-        return self._inside
+        return self._state == QUOTED
 
     def take(self, block: bytes) -> tuple[int, int, int]:
         """See `Ends`."""
-        if not block:
-            return 0, 0, 0
-        if not self._inside and b'"' not in block:
-            end = block.rfind(b"\n") + 1
-        else:
-            raw = np.frombuffer(block, np.uint8)
-            quotes = np.flatnonzero(raw == QUOTE)
-            plain = self.alternate(raw, quotes)
-            end = self._counted(raw, quotes) if plain else self._walked(block)
-        if not self._inside:
-            self._closed = self._closed and block[-1] == QUOTE
-            self._begins = block[-1] in self._before_field
-        before = block.count(b"\n", 0, end)
-        return end, before, before + block.count(b"\n", end)
-
-    def alternate(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> bool:
-        """Return whether each opening quote may open, assuming that quotes alternate."""
-        opens = quotes[1 if self._inside else 0 :: 2]
-        if len(opens) and opens[0] == 0:
-            if not (self._begins or self._closed):
-                return False
-            opens = opens[1:]
-        before = raw[opens - 1]
-        legal = (before == QUOTE) | (before == self._delimiter) | (before == BREAK)
-        return bool((legal | (before == RETURN)).all())
-
-    def _counted(self, raw: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]) -> int:
-        breaks = np.flatnonzero(raw == BREAK)
-        outside = (np.searchsorted(quotes, breaks) + self._inside) % 2 == 0
-        ends = breaks[outside]
-        self._inside = bool((len(quotes) + self._inside) % 2)
-        self._closed = not self._inside  # counts only if the last byte is a quote
-        return int(ends[-1]) + 1 if len(ends) else 0
-
-    def _walked(self, block: bytes) -> int:
-        position = end = 0
-        closed_at = -1
-        if not self._inside and block[0] == QUOTE and (self._begins or self._closed):
-            self._inside, position = True, 1
-        while True:
-            if self._inside:
-                found = _CLOSES.match(block, position)
-                if found is None:
-                    break
-                self._inside, position = False, found.end()
-                closed_at = position
-            found = self._opens.search(block, position)
-            stop = len(block) if found is None else found.start()
-            end = max(end, block.rfind(b"\n", position, stop) + 1)
-            if found is None:
-                break
-            self._inside, position = True, found.end()
-        self._closed = closed_at == len(block)
-        return end
-
-
-def plain_quotes(data: bytes, delimiter: str = ",") -> bool:
-    """Return whether every other quote opens a field, in CSV that begins with a record."""
-    raw = np.frombuffer(data, np.uint8)
-    return CsvRecords(delimiter).alternate(raw, np.flatnonzero(raw == QUOTE))
+        raw = np.frombuffer(block, np.uint8)
+        found = record_ends(raw, self._state, self._delimiter)
+        self._state, end, before, lines = map(int, found)
+        return end, before, lines
 
 
 _STRUCTURAL: Final = np.zeros(256, np.bool_)

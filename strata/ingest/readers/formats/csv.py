@@ -38,6 +38,7 @@ BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
 HEADER_BYTES: Final = 1 << 20
 
+_BREAKS: Final = re.compile(rb"[\r\n]*+")
 SEPARATORS: Final = (",", ";", "\t", "|")
 WORDS: Final = ("NA", "N/A", "NULL", "null", "\\N", "NaN", "nan", "None", "-")  # may mean null
 
@@ -154,6 +155,8 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:
     """Refuse a file whose last quote is never closed: the parser would swallow the rest."""
+    if source.piece is not None and source.piece.ended:
+        return
     records = CsvRecords(source.dialect.delimiter)
     last, lines, _ = records.take(data)
     if records.open():
@@ -171,7 +174,7 @@ def _check_escapes(source: SourceFile, data: bytes) -> None:
 
     Read as CSV, such a field ends at the quote, and what follows is put behind it.
     """
-    if b'\\"' not in data:
+    if b"\\" not in data or b'\\"' not in data:  # one byte is sought much faster than two
         return
     delimiter = re.escape(source.dialect.delimiter.encode())
     field = (
@@ -203,7 +206,7 @@ def _parse(
     if not is_utf8(body):  # Arrow forgets a row with too many fields if it is not UTF-8
         return _parse_bytes(source, body, header)
     kinds = {name: pa.binary() for name in header}
-    if not body.strip(b"\r\n"):
+    if _is_blank(body):
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()}), []
     block = max(MIN_BLOCK_BYTES, min(len(body) + 1, BLOCK_BYTES))
     try:
@@ -251,6 +254,12 @@ def _parse_bytes(
 def _malformed(source: SourceFile, row: pacsv.InvalidRow, where: Located) -> Reject:
     reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
     return Reject(source.name, where[0], None, None, reason, where[1])
+
+
+def _is_blank(text: bytes) -> bool:
+    """Return whether a text has nothing but line breaks."""
+    blank = _BREAKS.match(text)
+    return blank is not None and blank.end() == len(text)
 
 
 def _shown(values: Raw, row: int) -> str | None:
@@ -319,7 +328,7 @@ class Csv(TextFormat):
 
     def waits(self, records: bytes) -> bool:
         """See `TextFormat`: the records are only blank lines."""
-        return not records.removeprefix(BOM).strip(b"\r\n")
+        return _is_blank(records.removeprefix(BOM))
 
     def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
         """See `Format`: its delimiter says where a quote may open."""

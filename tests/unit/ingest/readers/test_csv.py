@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.land.source_file import Dialect
-from strata.ingest.readers.csv_lines import line_starts, slow_line_starts
+from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.formats import csv as module
 from strata.ingest.readers.formats.csv import read_csv
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
 from strata.model.types import parse_type
+from tests.twins.csv_starts import record_starts
 
 
 @pytest.fixture
@@ -147,20 +148,35 @@ def test_a_column_that_no_row_can_read_is_the_wrong_shape(put) -> None:
 
 
 CELLS = st.text(st.sampled_from('ab,"\n\r é'), max_size=5)
-NO_RETURNS = st.text(st.sampled_from('ab,"\n é'), max_size=5)
 
 
 @given(
-    st.lists(st.lists(NO_RETURNS, min_size=2, max_size=2), max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8),
+    st.sampled_from(["\n", "\r\n", "\n\n", "\r"]),
+    st.sampled_from(",;"),
 )
-@example([["a", '"'], ["", ""]], "\n")
-def test_the_fast_line_starts_agree_with_the_slow_ones(rows: list[list[str]], end: str) -> None:
+@example([["a", '"'], ["", ""]], "\n", ",")
+def test_records_are_found_where_the_twin_finds_them(
+    rows: list[list[str]], end: str, delimiter: str
+) -> None:
     sink = io.StringIO()
-    csv.writer(sink, lineterminator=end).writerows(rows)
+    csv.writer(sink, lineterminator=end, delimiter=delimiter).writerows([["x", "y"], *rows])
     data = sink.getvalue().encode()
+    starts = record_starts(data, delimiter)
+    source = SourceFile("x.csv", "x.csv", 0, dialect=Dialect(delimiter))
+    total = len(starts) - 1
+    order = [*range(total)][::-1]
 
-    assert line_starts(data).tolist() == slow_line_starts(data).tolist()
+    found = located_records(source, data, order, total)
+
+    assert [line for line, _ in found] == [
+        data.count(b"\n", 0, start) + 1 for start in starts[:0:-1]
+    ]
+    stops = [*starts[1:], len(data)]
+    texts = [data[a:b].rstrip(b"\r\n").decode() for a, b in zip(starts, stops, strict=True)]
+    assert [text.rstrip("\r\n") for _, text in found] == texts[:0:-1]
+    if total:
+        assert located_records(source, data, [0], total + 1) == [(None, "")]
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8))

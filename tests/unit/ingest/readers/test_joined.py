@@ -13,7 +13,6 @@ from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.readers.formats.csv import FORMAT as CSV
 from strata.ingest.readers.formats.json import FORMAT as JSON
 from strata.ingest.readers.formats.jsonl import FORMAT as LINES
-from strata.ingest.readers.records import plain_quotes
 from strata.model.spec import parse_spec
 
 BOM = b"\xef\xbb\xbf"
@@ -90,20 +89,3 @@ def test_stripes_share_the_bytes_of_an_orc_file(tmp_path: Path) -> None:
     assert len(split_file(file, "orc", file.size_bytes)) == 1
     assert len(split_file(file, "orc", file.size_bytes // 2)) == 2
     assert len(split_file(file, "orc", 1)) == stripes
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        (b"a,b\n1,2\n", True),
-        (b'"a",b\n"1",2\n', True),
-        (b'a,"b"\n1,2\n', True),
-        (b'a;"b"\n1;2\n', False),
-        (b'a\r"b"\r', True),
-        (b'a,"b""c"\n', True),
-        (b'a,b"c"\n', False),
-        (b'a,5"\nb,"6"\n', False),
-    ],
-)
-def test_quotes_are_plain_where_each_opens_a_field(text: bytes, plain: bool) -> None:
-    assert plain_quotes(text) == plain

@@ -1,0 +1,98 @@
+"""Kernels that find where the records of CSV end: the parser's machine, byte by byte.
+
+A quote opens only at the beginning of a field, or behind the quote that closed one (a doubled
+quote). Elsewhere it is a character. A line break ends a record unless a quote is open.
+"""
+
+from typing import Final
+
+from strata.kernels.arrays import Bytes, Ints
+from strata.kernels.jit import inlined, lean
+
+BEGIN: Final = 0  # the next byte begins a field
+FIELD: Final = 1
+QUOTED: Final = 2
+CLOSING: Final = 3  # the byte before was a quote that may have closed the field
+_QUOTE: Final = ord('"')
+_BREAK: Final = ord("\n")
+_RETURN: Final = ord("\r")
+
+
+@inlined
+def _field_end(data: Bytes, at: int, delimiter: int) -> int:
+    """Return where the rest of a field without open quotes ends."""
+    while at < len(data):
+        byte = data[at]
+        if byte in (delimiter, _BREAK, _RETURN):
+            break
+        at += 1
+    return at
+
+
+@inlined
+def _quote_end(data: Bytes, at: int) -> tuple[int, int]:
+    """Return where the next quote is, and how many line breaks are before it."""
+    breaks = 0
+    while at < len(data) and data[at] != _QUOTE:
+        breaks += data[at] == _BREAK
+        at += 1
+    return at, breaks
+
+
+@lean
+def record_ends(data: Bytes, state: int, delimiter: int) -> tuple[int, int, int, int]:
+    """Return the state behind a block, where its last record ends, and how many lines it has.
+
+    Shape: (state, bytes up to the last line break outside quotes, line breaks in them, all of
+    them). `state`: in which the block begins.
+    """
+    at = end = before = lines = 0
+    while at < len(data):
+        if state == QUOTED:
+            at, breaks = _quote_end(data, at)
+            lines += breaks
+            state = CLOSING if at < len(data) else QUOTED
+            at += 1
+        elif data[at] == _QUOTE and state != FIELD:
+            state = QUOTED
+            at += 1
+        else:
+            at = _field_end(data, at, delimiter)
+            state = BEGIN if at < len(data) else FIELD
+            if at < len(data) and data[at] == _BREAK:
+                lines += 1
+                end, before = at + 1, lines
+            at += 1
+    return state, end, before, lines
+
+
+@lean
+def find_records(
+    data: Bytes, delimiter: int, wanted: Ints, starts: Ints, stops: Ints, lines: Ints
+) -> int:
+    """Fill in where the wanted records are, and the line breaks before each; return their number.
+
+    Shape: `wanted` ascending, from 0; blank lines are no records. A lone carriage return ends a
+    record as well. A record's end is that of its text, before the line break.
+    """
+    at = begin = count = found = breaks = begun = 0
+    state = BEGIN
+    while at <= len(data):
+        if at < len(data) and data[at] == _QUOTE and state != FIELD:
+            at, inside = _quote_end(data, at + 1)
+            breaks += inside
+            at, state = min(at + 1, len(data)), CLOSING
+            continue
+        at = _field_end(data, at, delimiter)
+        state = BEGIN
+        if at == len(data) or data[at] != delimiter:
+            if at > begin:
+                if found < len(wanted) and wanted[found] == count:
+                    starts[found], stops[found], lines[found] = begin, at, begun
+                    found += 1
+                count += 1
+            if at < len(data) and data[at] == _BREAK:
+                breaks += 1
+            begin, begun = at + 1, breaks
+        at += 1
+    return count

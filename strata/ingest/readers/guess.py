@@ -16,6 +16,7 @@ UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
 MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
+TOGETHER: Final = 1024  # texts that are read at once, to see whether a type fits
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
@@ -46,13 +47,24 @@ def type_of_texts(values: pa.Array) -> str | None:
     for name in TRIED:
         if name in NOT and pc.any(pc.match_substring_regex(some, NOT[name])).as_py():
             continue
-        if not len(from_text(some, parse_type(name)).bad):
+        if _all_read(some, name):
             return name
-    if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and not len(
-        from_text(some, parse_type("jsonb")).bad
-    ):
+    if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and _all_read(some, "jsonb"):
         return "jsonb"
     return "string"
+
+
+def _all_read(texts: pa.Array, name: str) -> bool:
+    """Return whether all texts can be read as a type.
+
+    Cost: texts behind the first few that cannot be read are not looked at.
+    """
+    kind, start, count = parse_type(name), 0, 1
+    while start < len(texts):
+        if len(from_text(texts.slice(start, count), kind).bad):
+            return False
+        start, count = start + count, min(4 * count, TOGETHER)
+    return True
 
 
 def guess_values(values: Sequence[object]) -> Guess:

@@ -32,6 +32,7 @@ from strata.ingest.readers.records import CsvRecords, Ends
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Rows, from_text
+from strata.ingest.values.shown import clean
 from strata.updates.order import one_chunk
 
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
@@ -87,6 +88,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         locate=locate,
         malformed=malformed,
         header=line,
+        nulls=source.dialect.nulls,
     )
 
 
@@ -103,6 +105,7 @@ def csv_texts(source: SourceFile) -> pa.Table:
     """
     data = read_text(source)
     header, body = header_of(source, data)
+    check_columns(source.name, header, header, line=1)
     table, _ = _parse(source, data[body:], header)
     return table
 
@@ -130,13 +133,14 @@ class _Lines:
 
 
 def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
-    """Return the names in the header and where the next record begins."""
+    """Return the names in the header and where the next record begins; see `_named`."""
     try:
         lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
         for record in csv.reader(lines, delimiter=source.dialect.delimiter):
             if record:
                 text = lines.taken()
-                return record, len(text.encode("utf-8", errors="surrogateescape"))
+                end = len(text.encode("utf-8", errors="surrogateescape"))
+                return _named(source, record), end
     except csv.Error as error:
         raise InvalidRequest(
             "not a readable CSV header",
@@ -150,6 +154,26 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
         file=source.name,
         cure="give it a header, or remove it",
     )
+
+
+def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
+    """Return the names of columns: one without a name, the first being 0, is _c0, as in Spark.
+
+    The row names of R and the index of pandas stand in such a column.
+
+    Raises: InvalidRequest for a name that is not UTF-8.
+    """
+    found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
+    for name in found:
+        if clean(name) != name:
+            raise InvalidRequest(
+                "the header is not UTF-8",
+                file=source.name,
+                line=1,
+                column=clean(name[:SHOWN]),
+                cure="convert the file, for example by iconv -f WINDOWS-1252 -t UTF-8",
+            )
+    return found
 
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from strata.ingest.readers.csv_lines import line_starts, slow_line_starts
 from strata.ingest.readers.formats import csv as module
 from strata.ingest.readers.formats.csv import read_csv
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
-from strata.model.types import parse_type
+from strata.model.types import Kind, parse_type
+from strata.model.written import parse_form
 
 
 @pytest.fixture
@@ -37,6 +39,45 @@ def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
     raw = read_csv(put(b'a,b\n1,NA\n"NA",""\n,x\n'), ["a", "b"])
 
     assert fields(raw) == {"a": [b"1", b"NA", None], "b": [None, b"", b"x"]}
+
+
+def test_quoted_nulls_are_null_where_the_type_has_no_texts(put) -> None:
+    """Programs that quote each field write `""` for null."""
+    data = b'id,n,day,at,s,j\n"1","","NA","","",""\n"2","5","2024-01-31","31.01.2024","NA","{}"\n'
+    kinds = {
+        "id": "int64", "n": "float64", "day": "date", "at": "date", "s": "varchar(1)", "j": "jsonb"
+    }  # fmt: skip
+    forms = {"at": parse_form("dd.MM.yyyy", Kind.DATE)}
+    wanted = [WantedColumn(n, parse_type(k), True, form=forms.get(n)) for n, k in kinds.items()]
+
+    rows = typed_rows(read_csv(put(data), list(kinds)), wanted)
+
+    read = {name: column.to_pylist() for name, column in rows.columns.items()}
+    day = date(2024, 1, 31)
+    assert (read["n"], read["day"], read["at"]) == ([None, 5.0], [None, day], [None, day])
+    assert (read["s"], read["j"]) == (["", None], [None, "{}"])
+    assert rows.bad == {1: ("s", "not readable as varchar(1)")}
+    strict = [WantedColumn("n", parse_type("int64"), False)]
+    assert typed_rows(read_csv(put(data), list(kinds)), strict).bad == {
+        0: ("n", "null in a column that may not be null")
+    }
+
+
+def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
+    """R writes the names of rows, and pandas the index, below an empty name."""
+    for data in (b'"","a"," "\n"1",2,3\n', b",a,\n1,2,3\n"):
+        raw = read_csv(put(data), ["_c0", "a", "_c2"])
+        assert fields(raw) == {"_c0": [b"1"], "a": [b"2"], "_c2": [b"3"]}
+        assert raw.header == "_c0,a,_c2"
+    with pytest.raises(InvalidRequest, match="column twice"):
+        read_csv(put(b",_c0\n1,2\n"), ["_c0"])
+
+
+def test_a_header_that_is_not_utf8_is_refused(put) -> None:
+    with pytest.raises(InvalidRequest, match="the header is not UTF-8") as refused:
+        read_csv(put("größe,b\n1,2\n".encode("latin-1")), ["b"])
+
+    assert refused.value.details["column"] == "gr\\xf6\\xdfe"
 
 
 def test_another_delimiter_and_other_nulls(put) -> None:

@@ -209,6 +209,29 @@ def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         infer(world.settings, "new", world.put("x.dat", ""))
 
 
+def test_what_is_proposed_takes_files_of_r_and_pandas_in(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("x.csv", '"","n","s"\n' + "".join(f'"{n}","{n or ""}","x"\n' for n in range(30)))
+
+    found = infer(world.settings, "new", "x.csv")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"_c0": "int64", "n": "int64", "s": "string"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, None, files_at(str(tmp_path), ["x.csv"]))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.counts.rejected) == (30, 0)
+
+
+def test_a_header_that_no_ingest_takes_is_refused_by_infer_too(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with pytest.raises(InvalidRequest, match="column twice"):
+        infer(world.settings, "new", world.put("twice.csv", "a,b,a\n1,2,3\n"))
+    (tmp_path / "latin.csv").write_bytes("größe\n".encode("latin-1"))
+    with pytest.raises(InvalidRequest, match="not UTF-8"):
+        infer(world.settings, "new", "latin.csv")
+
+
 def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
     tmp_path: Path,
 ) -> None:

@@ -1,12 +1,14 @@
 """The types that are proposed for columns of Arrow: one for each way to hold the same values."""
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from strata.ingest.readers.guess import guess_arrow
-from strata.ingest.values.cast import from_arrow
-from strata.model.types import parse_type
+from strata.ingest.readers.guess import guess_arrow, type_of_texts
+from strata.ingest.values.cast import Cast, from_arrow, from_text
+from strata.model.types import ColumnType, parse_type
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,22 @@ def test_runs_and_one_byte_truths_are_their_values() -> None:
     truths = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -3], pa.int8()))
     cast = from_arrow(truths, parse_type("bool"))
     assert (cast.values.to_pylist(), len(cast.bad)) == ([False, True, None, True], 0)
+
+
+def test_a_type_is_given_up_at_the_first_texts_that_it_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: Counter[str] = Counter()
+
+    def counted(texts: pa.Array, kind: ColumnType) -> Cast:
+        looked[str(kind)] += len(texts)
+        return from_text(texts, kind)
+
+    monkeypatch.setattr("strata.ingest.readers.guess.from_text", counted)
+
+    assert type_of_texts(pa.array([f"word {n}" for n in range(20_000)])) == "string"
+    assert set(looked.values()) == {1}
+    late = pa.array([*map(str, range(4_000)), *(f"w{n}" for n in range(16_000))])
+    assert type_of_texts(late) == "string"
+    assert looked["int64"] < 8_000
+    assert type_of_texts(pa.array([*["5"] * 20_000, "5.5"])) == "float64"

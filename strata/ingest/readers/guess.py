@@ -20,9 +20,13 @@ TOGETHER: Final = 1024  # texts that are read at once, to see whether a type fit
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
-    "int64": r"^[+-]?0\d",  # 007 is not the number 7
-    "float64": r"^[+-]?0\d",
+    "int64": r"^\s*[+-]?0\d",  # 007 is not the number 7
+    "float64": r"^\s*(?:[+-]?0\d|\+\d+\s*$)",  # nor is +4930 a number
+    "uuid": r"^\s*[0-9a-fA-F]{32}\s*$",  # the digest of a file has as many digits
 }
+WHOLE: Final = f"numeric({MOST_DIGITS},0)"
+FLOAT_WHOLE: Final = 2**53  # a float64 holds all whole numbers up to it
+LONG_INTEGER: Final = r"^\s*-?\d{16,}\s*$"
 
 Guess = tuple[str, bool]  # type, and whether there are nulls
 
@@ -48,10 +52,18 @@ def type_of_texts(values: pa.Array) -> str | None:
         if name in NOT and pc.any(pc.match_substring_regex(some, NOT[name])).as_py():
             continue
         if _all_read(some, name):
-            return name
+            return _exact(some) if name == "float64" else name
     if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and _all_read(some, "jsonb"):
         return "jsonb"
     return "string"
+
+
+def _exact(texts: pa.Array) -> str:
+    """Return the type for texts that are floats: another one where whole numbers lose digits."""
+    long = texts.filter(pc.match_substring_regex(texts, LONG_INTEGER)).to_pylist()
+    if all(abs(int(text)) <= FLOAT_WHOLE for text in long):
+        return "float64"
+    return next((name for name in (WHOLE, "numeric") if _all_read(texts, name)), "string")
 
 
 def _all_read(texts: pa.Array, name: str) -> bool:
@@ -106,6 +118,11 @@ _ARROW: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
+_WRITTEN: Final = ("date", "timestamp", "timestamptz")  # a text of one is a text of the next
+_NUMBERS: Final = frozenset(
+    {"numeric", "float32", "float64"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
 _EXTENSIONS: Final = {"arrow.uuid": "uuid", "arrow.json": "jsonb", "arrow.bool8": "bool"}
 _CHECKED: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
     (pa.types.is_fixed_size_binary, "bytes"),
@@ -139,16 +156,37 @@ def _guess_flat(kind: pa.DataType) -> str:
     return next((name for is_kind, name in _CHECKED if is_kind(kind)), "jsonb")
 
 
-def common_type(a: Guess, b: Guess) -> Guess:
-    """Return the type that holds the values of two files."""
+def common_type(a: Guess, b: Guess, untyped: str = "string") -> Guess:
+    """Return the type that holds the values of two files.
+
+    `untyped`: the type that holds values of any types.
+    """
     nulls = a[1] or b[1]
     if a[0] == b[0] or UNKNOWN in (a[0], b[0]):
         return a[0] or b[0], nulls
     kinds = {a[0], b[0]}
-    if kinds == {"int64", "float64"}:
-        return "float64", nulls
-    if kinds == {"timestamp", "timestamptz"}:
-        return "timestamptz", nulls
+    if kinds <= set(_WRITTEN):
+        return max(kinds, key=_WRITTEN.index), nulls
     if kinds == {"date", "timestamp"}:
         return "timestamp", nulls
-    return ("jsonb" if "jsonb" in kinds else "string"), nulls
+    numbers = {kind.partition("(")[0] for kind in kinds}
+    if numbers <= _NUMBERS:
+        return _number_type(kinds), nulls
+    return (untyped if "jsonb" in kinds or numbers & (_NUMBERS | {"bool"}) else "string"), nulls
+
+
+def _number_type(kinds: Collection[str]) -> str:
+    """Return the type that holds the numbers of several types.
+
+    >>> _number_type({"int16", "uint16"}), _number_type({"int64", "uint64"})
+    ('int32', 'numeric')
+    """
+    if any(kind.startswith("numeric") for kind in kinds):
+        return WHOLE if {kind for kind in kinds if "int" not in kind} == {WHOLE} else "numeric"
+    if {"float32", "float64"} & set(kinds):
+        return "float64"
+    bits = {kind: int(kind.removeprefix("u").removeprefix("int")) for kind in kinds}
+    if all(kind.startswith("uint") for kind in kinds):
+        return f"uint{max(bits.values())}"
+    needed = max(2 * n if kind.startswith("uint") else n for kind, n in bits.items())
+    return f"int{needed}" if needed <= 64 else "numeric"

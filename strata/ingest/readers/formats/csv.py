@@ -10,7 +10,7 @@ Arrow parses; `csv_lines` finds the line of a row again, only when a row is reje
 
 import csv
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Final
@@ -40,7 +40,11 @@ MIN_BLOCK_BYTES: Final = 1 << 16
 HEADER_BYTES: Final = 1 << 20
 
 SEPARATORS: Final = (",", ";", "\t", "|")
-WORDS: Final = ("NA", "N/A", "NULL", "null", "\\N", "NaN", "nan", "None", "-")  # may mean null
+WORDS: Final = (  # may mean null
+    "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "\\N", "NaN", "nan", "None", "-", "--", "?",
+    ".",
+)  # fmt: skip
+CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -320,6 +324,35 @@ def null_words(table: pa.Table) -> set[str]:
     return found
 
 
+def _doubted_nulls(name: str, texts: pa.Array, nulls: Collection[str]) -> Iterator[str]:
+    """Yield a note for each word that a column of texts has as well, and that is null there."""
+    for word in sorted(set(nulls) - {""}):
+        count = pc.sum(pc.equal(texts, word)).as_py() or 0
+        if not count or (word == "NA" and not _are_codes(without_words(texts, nulls))):
+            continue
+        yield (
+            f"{name}: {word} is read as null, {count:,} times in the examined rows; if it is a "
+            "text, leave it out of source.nulls"
+        )
+
+
+def _are_codes(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, CODE), min_count=1).as_py())
+
+
+def _doubted_numbers(name: str, texts: pa.ChunkedArray) -> Iterator[str]:
+    """Yield a note if numbers of a column may be versions: 1.1 and 1.10 are one number."""
+    found = set(pc.unique(texts).drop_null().cast(pa.string()).to_pylist())
+    for text in sorted(found):
+        short = text.rstrip("0")
+        if short != text and "." in short[:-1] and short in found:
+            yield (
+                f"{name}: {short} and {text} are read as one number; if they are two texts, as of "
+                "versions, declare type: string"
+            )
+            return
+
+
 class Csv(TextFormat):
     """CSV; a range of it begins with the header of the file."""
 
@@ -359,6 +392,22 @@ class Csv(TextFormat):
         nulls = file.dialect.nulls
         found = {n: guess_texts(without_words(table[n], nulls)) for n in table.column_names}
         return found, table.num_rows
+
+    def doubts(
+        self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
+    ) -> Sequence[str]:
+        """See `Format`: words that are null in a column of texts, numbers that may be versions."""
+        assert dialect is not None
+        found: dict[str, None] = {}
+        for file in files:
+            table = rows_as_texts(file, dialect.delimiter, ROWS)
+            for name in table.column_names:
+                if types[name] == "string":
+                    texts = table[name].cast(pa.string())
+                    found |= dict.fromkeys(_doubted_nulls(name, texts, dialect.nulls))
+                elif types[name] in ("float64", "numeric"):
+                    found |= dict.fromkeys(_doubted_numbers(name, table[name]))
+        return tuple(found)
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:
         """See `Format`."""

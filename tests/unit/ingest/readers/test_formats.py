@@ -223,6 +223,42 @@ def test_what_is_proposed_takes_files_of_r_and_pandas_in(tmp_path: Path) -> None
     assert (report.updates, report.counts.rejected) == (30, 0)
 
 
+def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    lines = "EU,NA,1.1,-\nNA,x,1.10,a\nAS,,NA,-\n"
+    world.put(
+        "x.csv", "continent,word,version,mark,n\n" + lines.replace("\n", ",?\n") + "AF,,2,,5\n"
+    )
+
+    found = infer(world.settings, "new", "x.csv")
+
+    assert found.declaration["source"]["nulls"] == ["", "?", "NA"]
+    assert found.notes == (
+        "continent: NA is read as null, 1 times in the examined rows; if it is a text, leave it "
+        "out of source.nulls",
+        "version: 1.1 and 1.10 are read as one number; if they are two texts, as of versions, "
+        "declare type: string",
+    )
+    number = world.put("y.csv", "n,mark\n-,-\n5,a\n")
+    (note,) = infer(world.settings, "new", number).notes
+    assert note.startswith("mark: - is read as null, 1 times")
+
+
+def test_values_of_several_types_in_json_files_are_jsonb(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("in/1.jsonl", '{"a": 1, "b": "2024-01-01"}\n' * 3)
+    world.put("in/2.jsonl", '{"a": "x", "b": "2024-01-01T10:00:00Z"}\n' * 3)
+
+    found = infer(world.settings, "new", "in/")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"a": "jsonb", "b": "timestamptz"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, None, files_at(str(tmp_path), ["in/"]))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.counts.rows, report.counts.rejected) == (6, 0)
+
+
 def test_a_header_that_no_ingest_takes_is_refused_by_infer_too(tmp_path: Path) -> None:
     world = World(tmp_path)
     with pytest.raises(InvalidRequest, match="column twice"):

@@ -25,8 +25,8 @@ NOT: Final = {  # texts that fit a type but were hardly meant so
     "uuid": r"^\s*[0-9a-fA-F]{32}\s*$",  # the digest of a file has as many digits
 }
 WHOLE: Final = f"numeric({MOST_DIGITS},0)"
-FLOAT_WHOLE: Final = 2**53  # a float64 holds all whole numbers up to it
-LONG_INTEGER: Final = r"^\s*-?\d{16,}\s*$"
+WHOLE_NUMBER: Final = r"^\s*-?\d+\s*$"
+LONG_NUMBER: Final = r"^\s*-?\d{16,}\s*$"  # a float64 may not hold it
 
 Guess = tuple[str, bool]  # type, and whether there are nulls
 
@@ -60,9 +60,10 @@ def type_of_texts(values: pa.Array) -> str | None:
 
 def _exact(texts: pa.Array) -> str:
     """Return the type for texts that are floats: another one where whole numbers lose digits."""
-    long = texts.filter(pc.match_substring_regex(texts, LONG_INTEGER)).to_pylist()
-    if all(abs(int(text)) <= FLOAT_WHOLE for text in long):
-        return "float64"
+    if not pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py():
+        long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
+        if all(int(float(text)) == int(text) for text in long):
+            return "float64"
     return next((name for name in (WHOLE, "numeric") if _all_read(texts, name)), "string")
 
 

@@ -17,6 +17,7 @@ from strata.errors import InvalidRequest
 
 Rows = npt.NDArray[np.int64]
 NONE_BAD: Final[Rows] = np.empty(0, np.int64)
+MOMENT: Final = r"^\d{4}-\d\d-\d\d(?:$|[ Tt])"  # how texts of timestamps begin
 REFUSED: Final = (pa.ArrowInvalid, InvalidRequest)  # what a conversion of bad values raises
 
 
@@ -33,16 +34,21 @@ class Cast:
 
 
 def all_or_halves(
-    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], like: str = ""
 ) -> Cast:
     """Convert distinct values, halving them until the bad ones are alone.
 
+    `like`: a pattern; a text without it is known to be bad, and is not tried.
     Cost: one conversion if all are good; else about log2(n) for each bad distinct value.
     """
     try:
         return Cast(convert(values), NONE_BAD)
     except REFUSED:
         pass
+    if like:
+        unlike = pc.invert(pc.match_substring_regex(values, like))
+        rows = np.flatnonzero(pc.fill_null(unlike, False).to_numpy(zero_copy_only=False))
+        return all_or_halves(with_nulls(values, rows), goal, convert).also(rows)
     if pa.types.is_nested(values.type):
         converted, bad = _halves(values, goal, convert)
         return Cast(converted, np.array(bad, np.int64))

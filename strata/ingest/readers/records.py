@@ -132,6 +132,32 @@ def plain_quotes(data: bytes, delimiter: str = ",") -> bool:
     return CsvRecords(delimiter).alternate(raw, np.flatnonzero(raw == QUOTE))
 
 
+def swallowing(data: bytes, delimiter: str = ",") -> int | None:
+    """Return where a quoted field begins that has line breaks and goes on behind its end, if any.
+
+    Its quote was never closed; that of a later row ends it, and the rows between are in its text.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(raw == QUOTE)
+    if not CsvRecords(delimiter).alternate(raw, quotes):
+        cut = re.escape(delimiter.encode())
+        field = rb'("[^"]*+(?:""[^"]*+)*+"(?P<behind>[^\r\n\t "%b])?)?+[^\r\n%b]*+(?:%b|[\r\n]|\Z)'
+        fields = re.finditer(field % (cut, cut, cut), data)
+        found = (f.start() for f in fields if f["behind"] is not None and b"\n" in f[1])
+        return next(found, None)
+    opens, closes = quotes[::2], quotes[1::2]
+    closes = closes[closes + 1 < len(raw)]
+    ends = np.frombuffer(b'\r\n\t "' + delimiter.encode(), np.uint8)
+    for number in np.flatnonzero(~np.isin(raw[closes + 1], ends)).tolist():
+        first = number
+        while first and opens[first] == closes[first - 1] + 1:  # a doubled quote
+            first -= 1
+        start = int(opens[first])
+        if b"\n" in data[start : int(closes[number])]:
+            return start
+    return None
+
+
 _STRUCTURAL: Final = np.zeros(256, np.bool_)
 _STRUCTURAL[list(b'"[]{},')] = True
 _DEPTH: Final = np.zeros(256, np.int64)

@@ -9,6 +9,7 @@ Arrow parses; `csv_lines` finds the line of a row again, only when a row is reje
 """
 
 import csv
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.guess import ROWS, Guess, guess_texts, type_of_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
-from strata.ingest.readers.records import CsvRecords, Ends
+from strata.ingest.readers.records import CsvRecords, Ends, swallowing
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Rows, from_text
@@ -52,16 +53,18 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
 
     `optional` columns may be missing.
 
-    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose last
-    quote never ends or whose quotes are escaped by backslashes, or that has no row that fits the
+    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose
+    quotes never end, end late, or are escaped by backslashes, or that has no row that fits the
     header.
     Cost: the file, or piece of it, in memory.
     """
     data = read_text(source)
     header, body = header_of(source, data)
+    _check_delimiter(source, data, header, names)
     check_columns(source.name, header, names, optional=optional, line=1)
     _check_quotes(source, data)
     _check_escapes(source, data)
+    _check_swallowed(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
@@ -192,6 +195,37 @@ def _check_quotes(source: SourceFile, data: bytes) -> None:
             value=data[last : last + SHOWN].decode(errors="backslashreplace"),
             cure="close the quote; a quote inside quotes is doubled",
         )
+
+
+def _check_swallowed(source: SourceFile, data: bytes) -> None:
+    """Refuse a file in which rows are in the text of a field; see `swallowing`."""
+    if b'"' not in data or (start := swallowing(data, source.dialect.delimiter)) is None:
+        return
+    raise InvalidRequest(
+        "a quoted field of several lines goes on behind its closing quote",
+        file=source.name,
+        line=source.before + data.count(b"\n", 0, start) + 1,
+        value=data[start : start + SHOWN].decode(errors="backslashreplace"),
+        cure="close the quote where the field ends; a quote inside quotes is doubled",
+    )
+
+
+def _check_delimiter(
+    source: SourceFile, data: bytes, header: Sequence[str], names: Sequence[str]
+) -> None:
+    """Refuse a header of one field that another delimiter cuts into declared columns."""
+    if len(header) > 1 or len(names) <= 1:
+        return
+    for other in SEPARATORS:
+        found, _ = header_of(replace(source, dialect=Dialect(other)), data)
+        if len(set(found) & set(names)) > 1:
+            raise InvalidRequest(
+                "the fields of the file are separated otherwise than declared",
+                file=source.name,
+                line=1,
+                value=clean(header[0][:SHOWN]),
+                cure=f"source.delimiter: {json.dumps(other)}",
+            )
 
 
 def _check_escapes(source: SourceFile, data: bytes) -> None:

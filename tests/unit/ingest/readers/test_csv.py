@@ -80,6 +80,50 @@ def test_a_header_that_is_not_utf8_is_refused(put) -> None:
     assert refused.value.details["column"] == "gr\\xf6\\xdfe"
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'a,b\n0,"x\n1,"y",2\n2,z\n',
+        b'a,b\n0,"x""x\n1,y\n2,"y\n2,z\n',
+        b'a,b\no"dd,1\n0,"x\n1,"y\n2,z\n'.replace(b'o"dd,1\n', b"") + b'3,o"dd\n',
+    ],
+)
+def test_rows_in_the_text_of_a_field_whose_quote_was_not_closed_are_found(put, data) -> None:
+    """The quote of a later row ends the field; the rows between were lost in it."""
+    with pytest.raises(InvalidRequest, match="goes on behind its closing quote") as refused:
+        read_csv(put(data), ["a", "b"])
+
+    assert refused.value.details["line"] == 2
+
+
+def test_text_behind_a_quote_is_taken_where_no_line_is_lost(put) -> None:
+    raw = read_csv(put(b'a,b\n"x"y,"z\nz" \n"p ""q""","r\n""s"""\n'), ["a", "b"])
+
+    assert fields(raw) == {"a": [b"xy", b'p "q"'], "b": [b"z\nz ", b'r\n"s"']}
+
+
+@pytest.mark.parametrize("declared", [",", "|"])
+def test_the_delimiter_of_a_file_is_named_where_another_is_declared(put, declared: str) -> None:
+    file = replace(put(b"a;b;c\n1;2;3\n"), dialect=Dialect(declared))
+
+    with pytest.raises(InvalidRequest, match="separated otherwise than declared") as refused:
+        read_csv(file, ["a", "b", "c"])
+
+    assert refused.value.cure == 'source.delimiter: ";"'
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(gzip.compress(b"a\n1\n"), "gzip"), (b"PK\x03\x04\x14\x00\x06", "zip, as files of Excel are")],
+)
+def test_a_file_that_is_no_text_is_named_as_what_it_is(put, data: bytes, kind: str) -> None:
+    with pytest.raises(InvalidRequest, match="the file is no text") as refused:
+        read_csv(put(data), ["a"])
+
+    assert refused.value.details["begins_as"] == kind
+    assert fields(read_csv(put(b"BZh\n1\n"), ["BZh"])) == {"BZh": [b"1"]}
+
+
 def test_another_delimiter_and_other_nulls(put) -> None:
     file = replace(put(b'a;b\n1;NA\n\\N;"x;y"\n1,5;\n7\n'), dialect=Dialect(";", ("\\N",)))
 

@@ -53,6 +53,7 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.NullSafeNEQ: "equal_null_safe",
     }
 )
+_NULL_TESTS: Final = MappingProxyType({"isnull": "is_null", "isnotnull": "is_not_null"})
 _BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
 _NEGATED: Final = (exp.NEQ, exp.NullSafeNEQ)
 
@@ -71,8 +72,8 @@ def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filt
     if len(where) > LONGEST:
         raise needs_spark("a text of this length")
     bare = _QUOTED.sub(" ", where)
-    if not _BARE.fullmatch(bare) or _TROUBLE.search(bare):
-        raise needs_spark("a character, comment or operator outside of what is plain")
+    if (trouble := _trouble(bare)) is not None:
+        raise needs_spark(f"{trouble!r}: a character, comment or operator outside of what is plain")
     try:
         tree = sqlglot.parse_one(where, dialect="spark")
         _check_names(relation, tree)
@@ -83,6 +84,16 @@ def plain_filter(relation: Relation, where: str, now: int | None = None) -> Filt
         ) from None
     clock = time.time_ns() // 1000 if now is None else now
     return Filter(expr, where, clock, clock)
+
+
+def _trouble(bare: str) -> str | None:
+    """Return the first character or operator of a text without quotes that is not plain."""
+    plain = _BARE.match(bare)
+    end = 0 if plain is None else plain.end()
+    if end < len(bare):
+        return bare[end]
+    found = _TROUBLE.search(bare)
+    return None if found is None else found[0]
 
 
 def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Filter | None:
@@ -169,6 +180,14 @@ class _Parser:
             raise needs_spark(node.sql(dialect="spark"))
         value = Literal(bool(both.expression.this), "boolean")
         return Call("equal_null_safe", (column, value), "boolean")
+
+    def null_test(self, node: exp.Expr) -> Expr:
+        """Return isnull(column), isnotnull(column): as IS NULL without and with NOT."""
+        function = _NULL_TESTS.get(node.this.lower() if isinstance(node.this, str) else "")
+        args = _only(node, "this", "expressions").expressions
+        if function is None or len(args) != 1:
+            raise needs_spark(node.sql(dialect="spark"))
+        return Call(function, (self.column(_unbracketed(args[0])),), "boolean")
 
     def between(self, node: exp.Expr) -> Expr:
         """Return BETWEEN as its two comparisons."""
@@ -338,6 +357,7 @@ _RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
         exp.Between: _Parser.between,
         exp.In: _Parser.in_,
         exp.Like: _Parser.like,
+        exp.Anonymous: _Parser.null_test,
         **dict.fromkeys(_COMPARISONS, _Parser.comparison),
     }
 )

@@ -73,15 +73,27 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
 def reader_of(name: str, kind: ColumnType, spec: ShardSpec) -> Callable[[Any], object]:
     """Return what reads the `fields` of rows in one column; it raises Unreadable."""
     text = text_reader(spec.source.form_text(name, kind.kind), kind)
+    nulls = twin.quoted_nulls(kind, spec.source.nulls) if spec.source.format == "csv" else ()
 
     def read(field: Any) -> object:
         if field is None:
             return None
+        if field in nulls:
+            return _or_null(text, field)
         if isinstance(field, bytes) or (isinstance(field, str) and kind.kind is not Kind.JSONB):
             return text(field)
         return twin.from_json(field, kind)
 
     return read
+
+
+def _or_null(read: Callable[[Any], object], field: Any) -> object:
+    try:
+        return read(field)
+    except Undecided:
+        raise
+    except Unreadable:
+        return None
 
 
 def text_reader(form: str, kind: ColumnType) -> Callable[[bytes | str], object]:

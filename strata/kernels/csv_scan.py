@@ -16,6 +16,8 @@ CLOSING: Final = 3  # the byte before was a quote that may have closed the field
 _QUOTE: Final = ord('"')
 _BREAK: Final = ord("\n")
 _RETURN: Final = ord("\r")
+_TAB: Final = ord("\t")
+_BLANK: Final = ord(" ")
 
 
 @inlined
@@ -96,3 +98,28 @@ def find_records(
             begin, begun = at + 1, breaks
         at += 1
     return count
+
+
+@lean
+def swallowing(data: Bytes, delimiter: int) -> int:
+    """Return where a quoted field begins that has line breaks and goes on behind its end; or -1.
+
+    Its quote was never closed; that of a later row ends it, and the rows between are in its text.
+    """
+    at = 0
+    while at < len(data):
+        if data[at] == _QUOTE:
+            start, breaks, doubled = at, 0, True
+            while doubled:
+                at, inside = _quote_end(data, at + 1)
+                breaks += inside
+                at += 1
+                doubled = at < len(data) and data[at] == _QUOTE
+            if at >= len(data):
+                return -1
+            byte = data[at]
+            ends = byte in (delimiter, _BREAK, _RETURN, _TAB, _BLANK)
+            if breaks > 0 and not ends:
+                return start
+        at = _field_end(data, at, delimiter) + 1
+    return -1

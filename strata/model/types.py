@@ -62,6 +62,7 @@ class Kind(StrEnum):
 NESTED: Final = frozenset(
     {Kind.LIST, Kind.ARRAY, Kind.INT2VECTOR, Kind.MAP, Kind.RECORD, Kind.RANGE}
 )
+OF_TEXTS: Final = frozenset({Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES})
 MAX_LENGTH: Final = 10_485_760  # characters of char and varchar, as in PostgreSQL
 
 

@@ -22,7 +22,7 @@ NAMES: Final = frozenset(
         "hour", "minute", "second", "extract", "date", "to_date", "cast", "length", "char_length",
         "character_length", "len", "contains", "startswith", "endswith", "isnan", "coalesce", "nvl",
         "ifnull", "mod", "now", "current_timestamp", "current_date", "curdate", "date_add",
-        "date_sub",
+        "date_sub", "isnull", "isnotnull",
     }
 )  # fmt: skip
 _ZONE: Final = (("zone", "UTC"),)

@@ -59,6 +59,7 @@ _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(", re.ASCII)
 _KEYWORDS: Final = frozenset(
     {"and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "where"}
 )
+_NULL_TESTS: Final = MappingProxyType({"isnull": "is_null", "isnotnull": "is_not_null"})
 _BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
 _NEGATED: Final = (exp.NEQ, exp.NullSafeNEQ)
 
@@ -80,8 +81,8 @@ def plain_filter(
     if len(where) > LONGEST:
         raise needs_spark("a text of this length")
     bare = _QUOTED.sub(" ", where)
-    if not _BARE.fullmatch(bare) or _TROUBLE.search(bare):
-        raise needs_spark("a character, comment or operator outside of what is plain")
+    if (trouble := _trouble(bare)) is not None:
+        raise needs_spark(f"{trouble!r}: a character, comment or operator outside of what is plain")
     try:
         tree = sqlglot.parse_one(where, dialect="spark")
         _check_names(relation, tree)
@@ -93,6 +94,16 @@ def plain_filter(
         ) from None
     moment = time.time_ns() // 1000 if now is None else now
     return Filter(expr, where, moment, moment)
+
+
+def _trouble(bare: str) -> str | None:
+    """Return the first character or operator of a text without quotes that is not plain."""
+    plain = _BARE.match(bare)
+    end = 0 if plain is None else plain.end()
+    if end < len(bare):
+        return bare[end]
+    found = _TROUBLE.search(bare)
+    return None if found is None else found[0]
 
 
 def plain_or_none(relation: Relation, where: str, now: int | None = None) -> Filter | None:
@@ -191,6 +202,14 @@ class _Parser:
             raise needs_spark(node.sql(dialect="spark"))
         value = Literal(bool(both.expression.this), "boolean")
         return Call("equal_null_safe", (column, value), "boolean")
+
+    def null_test(self, node: exp.Expr) -> Expr:
+        """Return isnull(column), isnotnull(column): as IS NULL without and with NOT."""
+        function = _NULL_TESTS.get(node.this.lower() if isinstance(node.this, str) else "")
+        args = _only(node, "this", "expressions").expressions
+        if function is None or len(args) != 1:
+            raise needs_spark(node.sql(dialect="spark"))
+        return Call(function, (self.column(_unbracketed(args[0])),), "boolean")
 
     def between(self, node: exp.Expr) -> Expr:
         """Return BETWEEN as its two comparisons."""
@@ -366,7 +385,7 @@ def _is_value(node: exp.Expr) -> bool:
 
 def _either(value: Expr) -> Expr:
     """Return a test that is always true."""
-    return Call("or", tuple(Call(f, (value,), "boolean") for f in _NULL_TESTS), "boolean")
+    return Call("or", tuple(Call(f, (value,), "boolean") for f in _NULL_TESTS.values()), "boolean")
 
 
 def _not(expr: Expr) -> Expr:
@@ -398,7 +417,6 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0][:200] or type(error).__name__
 
 
-_NULL_TESTS: Final = ("is_null", "is_not_null")
 _TEXT_TESTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
     {exp.StartsWith: "starts_with", exp.EndsWith: "ends_with", exp.Contains: "contains"}
 )
@@ -432,6 +450,7 @@ _RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
         exp.IsNan: _Parser.is_nan,
         exp.Coalesce: _Parser.flag_or,
         **dict.fromkeys(_TEXT_TESTS, _Parser.text_test),
+        exp.Anonymous: _Parser.null_test,
         **dict.fromkeys(_COMPARISONS, _Parser.comparison),
     }
 )

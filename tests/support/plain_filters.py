@@ -68,7 +68,8 @@ _OTHERS: Final = (
     "current_date = dd", "s = current_user()", "a = +1", "date = '2013-01-01'",
     "`date` = date'2013-01-01'",
     "dd = cast('2013-01-01' as date)", "ts = cast('2013-01-01' as timestamp)",
-    "s = cast('a' as string)",
+    "s = cast('a' as string)", "isnull(a)", "not isnotnull(s)", "IsNotNull((a)) and a = 1",
+    "isnull(a, b)", "isnull(a + 1)", "isnull(r)", "`isnull`(a)",
 )  # fmt: skip
 
 

@@ -21,3 +21,12 @@ def record_starts(data: bytes, delimiter: str = ",") -> list[int]:
             starts.append(position)
         position = found.end() + (2 if data.startswith(b"\r\n", found.end()) else 1)
     return starts
+
+
+def swallowed_at(data: bytes, delimiter: str = ",") -> int:
+    """Return where a quoted field begins that has line breaks and goes on behind its end; or -1."""
+    cut = re.escape(delimiter.encode())
+    field = rb'("[^"]*+(?:""[^"]*+)*+"(?P<behind>[^\r\n\t "%b])?)?+[^\r\n%b]*+(?:%b|[\r\n]|\Z)'
+    fields = re.finditer(field % (cut, cut, cut), data)
+    found = (f.start() for f in fields if f["behind"] is not None and b"\n" in f[1])
+    return next(found, -1)

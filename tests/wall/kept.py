@@ -23,13 +23,13 @@ from strata.ingest.twin import (
     from_connect,
     from_json,
     from_python,
-    from_text,
     parse_json_line,
 )
 from strata.model.types import parse_type
 from tests.wall import typed
 from tests.wall.cells import SOURCES, TYPES, Failure, Verdict, judged
 from tests.wall.rows import Row, outcome
+from tests.wall.sources import csv_value
 
 FOUND: Final = Path(__file__).parent / "found"
 FIELDS: Final = ("type", "source", "value", "expected", "got")
@@ -88,7 +88,7 @@ def row_of(value: dict[str, Any], number: int) -> Row:
     text = value["value"].encode("latin-1")
     if "csv" in source:
         read = csv_fields(b"1," + text)[1]
-        expected = None if read is None else outcome(lambda: from_text(read, column_type))
+        expected = csv_value(read, column_type)
         return Row(number, value["value"], expected, must, cell=text)
     row = Row(number, value["value"], None, must, cell=text)
     try:

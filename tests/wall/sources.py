@@ -18,6 +18,7 @@ from strata.ingest.twin import (
     from_python,
     from_text,
     parse_json_line,
+    quoted_nulls,
 )
 from strata.model.types import NESTED, ColumnType
 from tests.wall import events, fragments, leaves, typed
@@ -54,10 +55,18 @@ def csv_rows(draw: Random, column_type: ColumnType, count: int, ids: Ids) -> lis
             value = b'"' + value.replace(b'"', b'""') + b'"'
         number = ids.next()
         read = csv_fields(b"%d,%s" % (number, value))[1]
-        expected = None if read is None else outcome(lambda r=read: from_text(r, column_type))
+        expected = csv_value(read, column_type)
         shown = None if read is None else _decoded(read)
         found.append(Row(number, _short(value), expected, well, shown=shown, cell=value))
     return found
+
+
+def csv_value(read: bytes | None, column_type: ColumnType) -> object:
+    """Return what the twin reads of a field, or why it does not."""
+    if read is None:
+        return None
+    value = outcome(lambda: from_text(read, column_type))
+    return None if isinstance(value, Unreadable) and read in quoted_nulls(column_type) else value
 
 
 def _decoded(value: bytes) -> str | None:

@@ -41,6 +41,18 @@ PACKINGS: Final = {
 }
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
+OTHERWISE: Final = {  # how files begin that are no text
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"PK\x03\x04": "zip, as files of Excel are",
+    b"PAR1": "parquet",
+    b"ORC": "orc",
+    b"Obj\x01": "avro",
+    b"SQLite format 3\0": "sqlite",
+}
 CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 
@@ -144,7 +156,7 @@ def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
 def read_text(file: SourceFile) -> bytes:
     """Return the same bytes without a UTF-8 byte order mark.
 
-    Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does.
+    Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does, or is no text.
     """
     data = read_bytes(file)
     if file.piece is not None and file.piece.start > 0:
@@ -156,6 +168,16 @@ def read_text(file: SourceFile) -> bytes:
             line=1,
             value=data[:16].decode(errors="backslashreplace"),
             cure="convert it, for example by iconv -f UTF-16 -t UTF-8",
+        )
+    kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
+    if kind is not None and b"\0" in data[:CHUNK_BYTES]:
+        raise InvalidRequest(
+            "the file is no text, and its name does not say so",
+            file=file.name,
+            line=1,
+            begins_as=kind,
+            cure=f"name it by what it is: {', '.join(sorted(PACKINGS))} and .xz are unpacked, "
+            "source.format says what is inside; unpack others",
         )
     return data.removeprefix(BOM)
 

@@ -7,7 +7,7 @@ import numpy as np
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.source import Located
-from strata.kernels.csv_scan import find_records
+from strata.kernels.csv_scan import find_records, swallowing
 
 
 def located_records(
@@ -37,3 +37,4 @@ def warm() -> None:
     text = b'a,b\n"1",2\n'
     CsvRecords().take(text)
     located_records(SourceFile("", "", len(text)), text, [0], 1)
+    swallowing(np.frombuffer(text, np.uint8), ord(","))

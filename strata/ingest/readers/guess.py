@@ -9,20 +9,24 @@ import pyarrow.compute as pc
 
 from strata.ingest.values.cast import NumberText, from_text
 from strata.ingest.values.nested_arrow import LISTS
-from strata.model.types import ColumnType, parse_type
+from strata.model.types import parse_type
 
 ROWS: Final = 20_000  # of each file that a proposal is based on
-FIRST: Final = 16  # texts that are tried as a type before more are
 UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
 MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
+TOGETHER: Final = 1024  # texts that are read at once, to see whether a type fits
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
-    "int64": r"^[+-]?0\d",  # 007 is not the number 7
-    "float64": r"^[+-]?0\d",
+    "int64": r"^\s*[+-]?0\d",  # 007 is not the number 7
+    "float64": r"^\s*(?:[+-]?0\d|\+\d+\s*$)",  # nor is +4930 a number
+    "uuid": r"^\s*[0-9a-fA-F]{32}\s*$",  # the digest of a file has as many digits
 }
+WHOLE: Final = f"numeric({MOST_DIGITS},0)"
+WHOLE_NUMBER: Final = r"^\s*-?\d+\s*$"
+LONG_NUMBER: Final = r"^\s*-?\d{16,}\s*$"  # a float64 may not hold it
 
 Guess = tuple[str, bool]  # type, and whether there are nulls
 
@@ -47,19 +51,32 @@ def type_of_texts(values: pa.Array) -> str | None:
     for name in TRIED:
         if name in NOT and pc.any(pc.match_substring_regex(some, NOT[name])).as_py():
             continue
-        if _all_fit(some, parse_type(name)):
-            return name
-    brackets = pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py()
-    return "jsonb" if brackets and _all_fit(some, parse_type("jsonb")) else "string"
+        if _all_read(some, name):
+            return _exact(some) if name == "float64" else name
+    if pc.all(pc.match_substring_regex(some, r"^\s*[\[{]")).as_py() and _all_read(some, "jsonb"):
+        return "jsonb"
+    return "string"
 
 
-def _all_fit(texts: pa.Array, kind: ColumnType) -> bool:
-    """Return whether all texts can be read; one that cannot is soon found, for each costs time."""
-    start, count = 0, FIRST
+def _exact(texts: pa.Array) -> str:
+    """Return the type for texts that are floats: another one where whole numbers lose digits."""
+    if not pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py():
+        long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
+        if all(int(float(text)) == int(text) for text in long):
+            return "float64"
+    return next((name for name in (WHOLE, "numeric") if _all_read(texts, name)), "string")
+
+
+def _all_read(texts: pa.Array, name: str) -> bool:
+    """Return whether all texts can be read as a type.
+
+    Cost: texts behind the first few that cannot be read are not looked at.
+    """
+    kind, start, count = parse_type(name), 0, 1
     while start < len(texts):
         if len(from_text(texts.slice(start, count), kind).bad):
             return False
-        start, count = start + count, 2 * count
+        start, count = start + count, min(4 * count, TOGETHER)
     return True
 
 
@@ -102,6 +119,11 @@ _ARROW: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
+_WRITTEN: Final = ("date", "timestamp", "timestamptz")  # a text of one is a text of the next
+_NUMBERS: Final = frozenset(
+    {"numeric", "float32", "float64"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
 _EXTENSIONS: Final = {"arrow.uuid": "uuid", "arrow.json": "jsonb", "arrow.bool8": "bool"}
 _CHECKED: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
     (pa.types.is_fixed_size_binary, "bytes"),
@@ -135,16 +157,37 @@ def _guess_flat(kind: pa.DataType) -> str:
     return next((name for is_kind, name in _CHECKED if is_kind(kind)), "jsonb")
 
 
-def common_type(a: Guess, b: Guess) -> Guess:
-    """Return the type that holds the values of two files."""
+def common_type(a: Guess, b: Guess, untyped: str = "string") -> Guess:
+    """Return the type that holds the values of two files.
+
+    `untyped`: the type that holds values of any types.
+    """
     nulls = a[1] or b[1]
     if a[0] == b[0] or UNKNOWN in (a[0], b[0]):
         return a[0] or b[0], nulls
     kinds = {a[0], b[0]}
-    if kinds == {"int64", "float64"}:
-        return "float64", nulls
-    if kinds == {"timestamp", "timestamptz"}:
-        return "timestamptz", nulls
+    if kinds <= set(_WRITTEN):
+        return max(kinds, key=_WRITTEN.index), nulls
     if kinds == {"date", "timestamp"}:
         return "timestamp", nulls
-    return ("jsonb" if "jsonb" in kinds else "string"), nulls
+    numbers = {kind.partition("(")[0] for kind in kinds}
+    if numbers <= _NUMBERS:
+        return _number_type(kinds), nulls
+    return (untyped if "jsonb" in kinds or numbers & (_NUMBERS | {"bool"}) else "string"), nulls
+
+
+def _number_type(kinds: Collection[str]) -> str:
+    """Return the type that holds the numbers of several types.
+
+    >>> _number_type({"int16", "uint16"}), _number_type({"int64", "uint64"})
+    ('int32', 'numeric')
+    """
+    if any(kind.startswith("numeric") for kind in kinds):
+        return WHOLE if {kind for kind in kinds if "int" not in kind} == {WHOLE} else "numeric"
+    if {"float32", "float64"} & set(kinds):
+        return "float64"
+    bits = {kind: int(kind.removeprefix("u").removeprefix("int")) for kind in kinds}
+    if all(kind.startswith("uint") for kind in kinds):
+        return f"uint{max(bits.values())}"
+    needed = max(2 * n if kind.startswith("uint") else n for kind, n in bits.items())
+    return f"int{needed}" if needed <= 64 else "numeric"

@@ -83,6 +83,8 @@ def infer(
     if envelope not in _PROPOSED:
         return Inferred(declaration, len(some), rows)
     declaration, written, notes = dates_written(declaration, some)
+    types = {c["name"]: c["type"] for c in declaration["columns"]}
+    notes = (*notes, *format_of(kind).doubts(some, dialect, types))
     more, why = proposed(declaration, some)
     keys = more.get("key", ())
     declared = [c | {"nullable": False} if c["name"] in keys else c for c in declaration["columns"]]
@@ -103,7 +105,8 @@ def _columns(
         )
         rows += seen
         for column, guess in found.items():
-            columns[column] = common_type(columns[column], guess) if column in columns else guess
+            known = columns.get(column, guess)
+            columns[column] = common_type(known, guess, format_of(kind).untyped)
     return columns, rows
 
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
@@ -26,7 +27,7 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
 from strata.ingest.values.written import from_written
-from strata.model.types import ColumnType
+from strata.model.types import OF_TEXTS, ColumnType
 from strata.model.written import WrittenForm
 
 NEAR: Final = 0.5  # the least likeness of a column's name and of what it may have been renamed to
@@ -85,6 +86,7 @@ class RawFile:
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
     keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
+    nulls: Collection[str] = ()  # of CSV: null where they are quoted, too, if the type has no texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def typed_rows(
     folders = _folders(raw.file) if raw.ops is None else {}
     read = read_alike(raw.columns, plain, partial(guarded, raw.convert))
     for column in wanted:
-        cast = _converted(raw, column, read.get(column.name))
+        cast = _nulls_forgiven(raw, column, _converted(raw, column, read.get(column.name)))
         columns[column.name] = cast.values
         if column.name in folders and _is_nowhere(raw, column.name, cast):
             raise _only_in_path(raw.file, column.name, folders[column.name])
@@ -124,6 +126,20 @@ def typed_rows(
                 missing = np.setdiff1d(missing, exempt)
             _note(raw, column, missing, "null in a column that may not be null", bad)
     return TypedRows(raw.file, columns, raw.count, bad)
+
+
+def _nulls_forgiven(raw: RawFile, column: WantedColumn, cast: Cast) -> Cast:
+    """Return a column in which quoted texts that mean null are null, unless its type has texts.
+
+    Programs that quote every field write `""` for null; as a number or a time it can mean only
+    that.
+    """
+    if not len(cast.bad) or not raw.nulls or column.type.kind in OF_TEXTS:
+        return cast
+    texts = raw.columns[column.name].take(pa.array(cast.bad))
+    words = pa.array([word.encode() for word in raw.nulls], pa.binary())
+    null = pc.is_in(texts.cast(pa.binary()), words).to_numpy(zero_copy_only=False)
+    return Cast(cast.values, cast.bad[~null])
 
 
 def _converted(raw: RawFile, column: WantedColumn, read: Cast | None) -> Cast:

@@ -29,7 +29,7 @@ raises its subclass `Undecided`; then the caller does not judge the value.
 """
 
 from strata.ingest.twin.connect import from_connect
-from strata.ingest.twin.fields import csv_fields
+from strata.ingest.twin.fields import csv_fields, quoted_nulls
 from strata.ingest.twin.jsons import Number, Pairs, parse_json_line
 from strata.ingest.twin.objects import from_json
 from strata.ingest.twin.physical import holds, stored
@@ -51,5 +51,6 @@ __all__ = [
     "from_text",
     "holds",
     "parse_json_line",
+    "quoted_nulls",
     "stored",
 ]

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from strata.ingest.twin.unreadable import Unreadable
+from strata.model.types import ColumnType
 
 NULLS: Final = ("", "NA")
 QUOTE: Final = b'"'
@@ -15,8 +16,8 @@ def csv_fields(
 ) -> list[bytes | None]:
     """Return the fields of one record, without its line break; texts in `nulls` are null.
 
-    A quoted field is never null. A doubled quote inside quotes is one quote. Raises: Unreadable for
-    a quote that never ends.
+    A quoted field is not null here, see `quoted_nulls`. A doubled quote inside quotes is one quote.
+    Raises: Unreadable for a quote that never ends.
     """
     row = row_text.encode() if isinstance(row_text, str) else row_text
     row = row.removesuffix(b"\n").removesuffix(b"\r")
@@ -25,6 +26,12 @@ def csv_fields(
     if QUOTE in row:
         return letter_by_letter(row, cut, empty)
     return [None if field in empty else field for field in row.split(cut)]
+
+
+def quoted_nulls(kind: ColumnType, nulls: Collection[str] = NULLS) -> frozenset[bytes]:
+    """Return the texts that are null also in quotes, if they are no value of the type."""
+    has_texts = str(kind.kind) in ("string", "char", "varchar", "bytes")
+    return frozenset() if has_texts else _encoded(tuple(nulls))
 
 
 @lru_cache(maxsize=64)

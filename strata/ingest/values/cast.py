@@ -14,6 +14,7 @@ Docs: docs/reference/sources.md lists the forms by type.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from strata.format.types.numbers import canonical_floats
 from strata.format.values.canonical import canonical
 from strata.format.values.json_text import MAX_DEPTH, canonical_json
 from strata.ingest.values.column import (
+    MOMENT,
     NONE_BAD,
     Cast,
     Rows,
@@ -84,15 +86,14 @@ INTEGERS: Final = (*SIGNED, *UNSIGNED)
 FLOATS: Final = (Kind.FLOAT32, Kind.FLOAT64)
 SIZED: Final = (Kind.CHAR, Kind.VARCHAR)
 
-LOOKS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
-    (pa.types.is_integer, r"^[+-]?(?:0[xX])?[0-9a-fA-F]+$"),
-    (pa.types.is_floating, r"^[+-]?(?:[0-9.]|[iI][nN][fF]|[nN][aA][nN])"),
-    (pa.types.is_boolean, r"^.{1,5}$"),
-    (pa.types.is_date, r"^\d{4}-\d\d-\d\d"),
-    (pa.types.is_timestamp, r"^\d{4}-\d\d-\d\d"),
-)
-
 HEXADECIMAL: Final = r"\A\\x(?:[0-9a-fA-F]{2})*\Z"  # all of a text
+_LIKE: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (  # see `all_or_halves`
+    (pa.types.is_boolean, r"(?i)^(?:true|false|[01])$"),
+    (pa.types.is_integer, r"^-?\d+$"),
+    (pa.types.is_floating, r"(?i)^[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?$|inf|nan)"),
+    (pa.types.is_date, r"^\d{4}-\d\d-\d\d$"),
+    (pa.types.is_timestamp, MOMENT),
+)
 MAX_DIGITS: Final = 20  # of an integer; more fit no type
 JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -257,9 +258,9 @@ def _typed(strings: pa.Array, target: ColumnType) -> Cast:
     if target.kind in INTEGERS or pa.types.is_floating(goal) or pa.types.is_decimal(goal):
         return _number(strings, target, goal)
     if target.kind is Kind.TIMESTAMPTZ:
-        cast = _converted(strings, goal, timestamptz_of)
+        cast = timestamptz_of(strings)
     else:
-        cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
+        cast = _converted(strings, goal)
     return _checked(cast.values, target).also(cast.bad)
 
 
@@ -273,25 +274,20 @@ def _bytes_of_texts(strings: pa.Array) -> pa.Array:
     return pc.replace_with_mask(found, mask, pa.array(meant, pa.binary()))
 
 
-def _converted(
-    strings: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array]
-) -> Cast:
+def _converted(strings: pa.Array, goal: pa.DataType) -> Cast:
     """Return texts as another type; white space around a text is allowed."""
+    convert = partial(pc.cast, target_type=goal)
     try:
         return Cast(convert(strings), NONE_BAD)
     except pa.ArrowInvalid:
-        return all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert, _looks(goal))
-
-
-def _looks(goal: pa.DataType) -> str:
-    """Return a pattern that every text matches which Arrow reads as a type; empty: any may be."""
-    return next((looks for is_kind, looks in LOOKS if is_kind(goal)), "")
+        like = next((like for is_kind, like in _LIKE if is_kind(goal)), "")
+        return all_or_halves(pc.utf8_trim_whitespace(strings), goal, convert, like)
 
 
 def _number(strings: pa.Array, target: ColumnType, goal: pa.DataType) -> Cast:
     if pa.types.is_decimal(goal):
         return decimals(trimmed(strings), goal)
-    cast = _converted(strings, goal, lambda slice_: pc.cast(slice_, goal))
+    cast = _converted(strings, goal)
     if target.kind in FLOATS:
         floats = check_floats(cast.values, strings)
         return Cast(canonical_floats(floats.values), cast.bad).also(floats.bad)

@@ -17,6 +17,7 @@ from strata.errors import InvalidRequest
 
 Rows = npt.NDArray[np.int64]
 NONE_BAD: Final[Rows] = np.empty(0, np.int64)
+MOMENT: Final = r"^\d{4}-\d\d-\d\d(?:$|[ Tt])"  # how texts of timestamps begin
 REFUSED: Final = (pa.ArrowInvalid, InvalidRequest)  # what a conversion of bad values raises
 
 
@@ -33,41 +34,29 @@ class Cast:
 
 
 def all_or_halves(
-    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], looks: str = ""
+    values: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], like: str = ""
 ) -> Cast:
     """Convert distinct values, halving them until the bad ones are alone.
 
-    `looks`: a pattern that every good text matches; the others are bad without a conversion.
+    `like`: a pattern; a text without it is known to be bad, and is not tried.
     Cost: one conversion if all are good; else about log2(n) for each bad distinct value.
     """
     try:
         return Cast(convert(values), NONE_BAD)
     except REFUSED:
         pass
+    if like:
+        unlike = pc.invert(pc.match_substring_regex(values, like))
+        rows = np.flatnonzero(pc.fill_null(unlike, False).to_numpy(zero_copy_only=False))
+        return all_or_halves(with_nulls(values, rows), goal, convert).also(rows)
     if pa.types.is_nested(values.type):
         converted, bad = _halves(values, goal, convert)
         return Cast(converted, np.array(bad, np.int64))
     encoded = values.dictionary_encode()
-    found, spoiled = _likely_halves(encoded.dictionary, goal, convert, looks)
+    found, bad = _halves(encoded.dictionary, goal, convert)
     indices = encoded.indices
-    at = indices.fill_null(len(spoiled)).to_numpy(zero_copy_only=False)
-    return Cast(found.take(indices), np.flatnonzero(np.append(spoiled, False)[at]))
-
-
-def _likely_halves(
-    distinct: pa.Array, goal: pa.DataType, convert: Callable[[pa.Array], pa.Array], looks: str
-) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return distinct values converted, and which of them are bad."""
-    spoiled = np.zeros(len(distinct), np.bool_)
-    if looks:
-        likely = pc.match_substring_regex(distinct, looks).to_numpy(zero_copy_only=False)
-        spoiled = ~likely
-    tried = np.flatnonzero(~spoiled)
-    found, bad = _halves(distinct.take(pa.array(tried)), goal, convert)
-    places = np.cumsum(~spoiled) - 1  # where each one that was tried is among them
-    found = found.take(pa.array(places, mask=spoiled))
-    spoiled[tried[bad]] = True
-    return found, spoiled
+    spoiled = pc.is_in(indices, pa.array(bad, indices.type))
+    return Cast(found.take(indices), np.flatnonzero(spoiled.to_numpy(zero_copy_only=False)))
 
 
 def _halves(

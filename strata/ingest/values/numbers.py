@@ -33,6 +33,7 @@ from strata.ingest.values.column import (
 MOST_DIGITS: Final = 38  # a decimal of 128 bits holds any number of this many digits
 MOST_SHIFT: Final = 10_000  # with a larger exponent, no type holds any number except zero
 DECIMAL: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
+NUMBER: Final = r"(?i)^[+-]?\d*\.?\d*(?:e[+-]?\d+)?$"
 NOT_A_NUMBER: Final = r"(?i)^[+-]?nan$"
 INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 NOT_ZERO: Final = r"^[^eE]*[1-9]"
@@ -48,8 +49,8 @@ def decimals(texts: pa.Array, goal: pa.Decimal128Type) -> Cast:
     convert: Callable[[pa.Array], pa.Array] = lambda some: pc.cast(some, goal)  # noqa: E731
     doubtful = _may_wrap(texts, goal.scale)
     if doubtful is None:
-        return all_or_halves(texts, goal, convert)
-    plain = all_or_halves(with_nulls(texts, np.flatnonzero(doubtful)), goal, convert)
+        return all_or_halves(texts, goal, convert, NUMBER)
+    plain = all_or_halves(with_nulls(texts, np.flatnonzero(doubtful)), goal, convert, NUMBER)
     others = _one_by_one(with_nulls(texts, np.flatnonzero(~doubtful)), goal)
     return choose(doubtful.tolist(), others, plain)
 

@@ -6,6 +6,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.ingest.values.column import MOMENT, NONE_BAD, Cast, all_or_halves
+
 # A zone follows a date and a time; the date's own "-31" is not a zone.
 ZONED: Final = r"^.{11,}(Z|[+-]\d\d(:?\d\d)?)$"
 # BigQuery and Snowflake write a blank before the zone, which Arrow does not read.
@@ -14,23 +16,24 @@ _OFFSET: Final = r"([ Tt:]\d\d(?:\.\d+)?) ([+-]\d\d(?::?\d\d)?)$"
 _LOOKED_AT: Final = 1024  # texts among which the first that is not null is sought
 
 
-def timestamptz_of(texts: pa.Array) -> pa.Array:
-    """Return texts as moments; an offset, Z or UTC is obeyed; none means UTC.
-
-    Raises: pa.ArrowInvalid for a text that is no moment.
-    """
+def timestamptz_of(texts: pa.Array) -> Cast:
+    """Return texts as moments; an offset, Z or UTC is obeyed; none means UTC."""
     goal, bare = pa.timestamp("us", "UTC"), pa.timestamp("us")
     # All have a zone, or none has. A cast that fails looks at each text, so the right one is first
     first = pc.match_substring_regex(texts[:_LOOKED_AT].drop_null()[:1], ZONED)
     with suppress(pa.ArrowInvalid):
         if first.true_count:
-            return texts.cast(goal)
-        return _in_utc(texts.cast(bare))
-    texts = _joined(texts)
+            return Cast(texts.cast(goal), NONE_BAD)
+        return Cast(_in_utc(texts.cast(bare)), NONE_BAD)
+    texts = _joined(pc.utf8_trim_whitespace(texts))
     zoned = pc.match_substring_regex(texts, ZONED)
     nothing = pa.scalar(None, pa.string())
-    with_zone = pc.if_else(zoned, texts, nothing).cast(goal)
-    return pc.coalesce(with_zone, _in_utc(pc.if_else(zoned, nothing, texts).cast(bare)))
+    some, others = pc.if_else(zoned, texts, nothing), pc.if_else(zoned, nothing, texts)
+    with_zone = all_or_halves(some, goal, lambda few: few.cast(goal), MOMENT)
+    without = all_or_halves(others, bare, lambda few: few.cast(bare), MOMENT)
+    return Cast(pc.coalesce(with_zone.values, _in_utc(without.values)), with_zone.bad).also(
+        without.bad
+    )
 
 
 def _joined(texts: pa.Array) -> pa.Array:

@@ -52,6 +52,7 @@ def test_comparisons_with_constants_are_plain(where: str) -> None:
         ("s like 'a' escape '!'", "ESCAPE"), ("bo is unknown", "outside"), ("a", "a as"),
         ("id = 9223372036854775808", "9223372036854775808"), ("cast(a as string) = '1'", "CAST"),
         ("a = 1 or sleep(1)", "SLEEP"), ("a\u00a0= 1", "outside"), ("a > all (1)", "ALL"),
+        ("a * 2 = 1", "'*'"), ("isnull(a, b)", "ISNULL"), ("isnull(a + 1)", "'+'"),
     ],
 )  # fmt: skip
 def test_what_needs_spark_is_named(where: str, construct: str) -> None:

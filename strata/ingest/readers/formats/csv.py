@@ -9,8 +9,9 @@ Arrow parses; `csv_lines` finds the line of a row again, only when a row is reje
 """
 
 import csv
+import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Final
@@ -32,6 +33,8 @@ from strata.ingest.readers.records import CsvRecords, Ends
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Rows, from_text
+from strata.ingest.values.shown import clean
+from strata.kernels.csv_scan import swallowing
 from strata.updates.order import one_chunk
 
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
@@ -40,7 +43,11 @@ HEADER_BYTES: Final = 1 << 20
 
 _BREAKS: Final = re.compile(rb"[\r\n]*+")
 SEPARATORS: Final = (",", ";", "\t", "|")
-WORDS: Final = ("NA", "N/A", "NULL", "null", "\\N", "NaN", "nan", "None", "-")  # may mean null
+WORDS: Final = (  # may mean null
+    "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "\\N", "NaN", "nan", "None", "-", "--", "?",
+    ".",
+)  # fmt: skip
+CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -48,16 +55,18 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
 
     `optional` columns may be missing.
 
-    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose last
-    quote never ends or whose quotes are escaped by backslashes, or that has no row that fits the
+    Raises: InvalidRequest for a file whose header is not exactly the declared columns, whose
+    quotes never end, end late, or are escaped by backslashes, or that has no row that fits the
     header.
     Cost: the file, or piece of it, in memory.
     """
     data = read_text(source)
     header, body = header_of(source, data)
+    _check_delimiter(source, data, header, names)
     check_columns(source.name, header, names, optional=optional, line=1)
     _check_quotes(source, data)
     _check_escapes(source, data)
+    _check_swallowed(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
@@ -88,6 +97,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         locate=locate,
         malformed=malformed,
         header=line,
+        nulls=source.dialect.nulls,
     )
 
 
@@ -104,6 +114,7 @@ def csv_texts(source: SourceFile) -> pa.Table:
     """
     data = read_text(source)
     header, body = header_of(source, data)
+    check_columns(source.name, header, header, line=1)
     table, _ = _parse(source, data[body:], header)
     return table
 
@@ -131,13 +142,14 @@ class _Lines:
 
 
 def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
-    """Return the names in the header and where the next record begins."""
+    """Return the names in the header and where the next record begins; see `_named`."""
     try:
         lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
         for record in csv.reader(lines, delimiter=source.dialect.delimiter):
             if record:
                 text = lines.taken()
-                return record, len(text.encode("utf-8", errors="surrogateescape"))
+                end = len(text.encode("utf-8", errors="surrogateescape"))
+                return _named(source, record), end
     except csv.Error as error:
         raise InvalidRequest(
             "not a readable CSV header",
@@ -151,6 +163,26 @@ def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
         file=source.name,
         cure="give it a header, or remove it",
     )
+
+
+def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
+    """Return the names of columns: one without a name, the first being 0, is _c0, as in Spark.
+
+    The row names of R and the index of pandas stand in such a column.
+
+    Raises: InvalidRequest for a name that is not UTF-8.
+    """
+    found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
+    for name in found:
+        if clean(name) != name:
+            raise InvalidRequest(
+                "the header is not UTF-8",
+                file=source.name,
+                line=1,
+                column=clean(name[:SHOWN]),
+                cure="convert the file, for example by iconv -f WINDOWS-1252 -t UTF-8",
+            )
+    return found
 
 
 def _check_quotes(source: SourceFile, data: bytes) -> None:
@@ -167,6 +199,39 @@ def _check_quotes(source: SourceFile, data: bytes) -> None:
             value=data[last : last + SHOWN].decode(errors="backslashreplace"),
             cure="close the quote; a quote inside quotes is doubled",
         )
+
+
+def _check_swallowed(source: SourceFile, data: bytes) -> None:
+    """Refuse a file in which rows are in the text of a field; see `swallowing`."""
+    raw = np.frombuffer(data, np.uint8)
+    start = swallowing(raw, ord(source.dialect.delimiter)) if b'"' in data else -1
+    if start < 0:
+        return
+    raise InvalidRequest(
+        "a quoted field of several lines goes on behind its closing quote",
+        file=source.name,
+        line=source.before + data.count(b"\n", 0, start) + 1,
+        value=data[start : start + SHOWN].decode(errors="backslashreplace"),
+        cure="close the quote where the field ends; a quote inside quotes is doubled",
+    )
+
+
+def _check_delimiter(
+    source: SourceFile, data: bytes, header: Sequence[str], names: Sequence[str]
+) -> None:
+    """Refuse a header of one field that another delimiter cuts into declared columns."""
+    if len(header) > 1 or len(names) <= 1:
+        return
+    for other in SEPARATORS:
+        found, _ = header_of(replace(source, dialect=Dialect(other)), data)
+        if len(set(found) & set(names)) > 1:
+            raise InvalidRequest(
+                "the fields of the file are separated otherwise than declared",
+                file=source.name,
+                line=1,
+                value=clean(header[0][:SHOWN]),
+                cure=f"source.delimiter: {json.dumps(other)}",
+            )
 
 
 def _check_escapes(source: SourceFile, data: bytes) -> None:
@@ -305,6 +370,35 @@ def null_words(table: pa.Table) -> set[str]:
     return found
 
 
+def _doubted_nulls(name: str, texts: pa.Array, nulls: Collection[str]) -> Iterator[str]:
+    """Yield a note for each word that a column of texts has as well, and that is null there."""
+    for word in sorted(set(nulls) - {""}):
+        count = pc.sum(pc.equal(texts, word)).as_py() or 0
+        if not count or (word == "NA" and not _are_codes(without_words(texts, nulls))):
+            continue
+        yield (
+            f"{name}: {word} is read as null, {count:,} times in the examined rows; if it is a "
+            "text, leave it out of source.nulls"
+        )
+
+
+def _are_codes(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, CODE), min_count=1).as_py())
+
+
+def _doubted_numbers(name: str, texts: pa.ChunkedArray) -> Iterator[str]:
+    """Yield a note if numbers of a column may be versions: 1.1 and 1.10 are one number."""
+    found = set(pc.unique(texts).drop_null().cast(pa.string()).to_pylist())
+    for text in sorted(found):
+        short = text.rstrip("0")
+        if short != text and "." in short[:-1] and short in found:
+            yield (
+                f"{name}: {short} and {text} are read as one number; if they are two texts, as of "
+                "versions, declare type: string"
+            )
+            return
+
+
 class Csv(TextFormat):
     """CSV; a range of it begins with the header of the file."""
 
@@ -348,6 +442,22 @@ class Csv(TextFormat):
         nulls = file.dialect.nulls
         found = {n: guess_texts(without_words(table[n], nulls)) for n in table.column_names}
         return found, table.num_rows
+
+    def doubts(
+        self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
+    ) -> Sequence[str]:
+        """See `Format`: words that are null in a column of texts, numbers that may be versions."""
+        assert dialect is not None
+        found: dict[str, None] = {}
+        for file in files:
+            table = rows_as_texts(file, dialect.delimiter, ROWS)
+            for name in table.column_names:
+                if types[name] == "string":
+                    texts = table[name].cast(pa.string())
+                    found |= dict.fromkeys(_doubted_nulls(name, texts, dialect.nulls))
+                elif types[name] in ("float64", "numeric"):
+                    found |= dict.fromkeys(_doubted_numbers(name, table[name]))
+        return tuple(found)
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:
         """See `Format`."""

@@ -64,6 +64,12 @@ class Format(Protocol):
         """Return the dialect of some files; None: the format has no dialects."""
         return None
 
+    def doubts(
+        self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
+    ) -> Sequence[str]:
+        """Return what a proposal makes of texts that may mean something else, for a person."""
+        return ()
+
     def joined(self, texts: Sequence[bytes]) -> bytes | None:
         """Return the bytes of files as those of one file; None: read each by itself."""
         return None

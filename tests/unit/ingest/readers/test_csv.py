@@ -4,8 +4,10 @@ import csv
 import gzip
 import io
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,9 +18,12 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.formats import csv as module
 from strata.ingest.readers.formats.csv import read_csv
+from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
-from strata.model.types import parse_type
-from tests.twins.csv_starts import record_starts
+from strata.kernels.csv_scan import swallowing
+from strata.model.types import Kind, parse_type
+from strata.model.written import parse_form
+from tests.twins.csv_starts import record_starts, swallowed_at
 
 
 @pytest.fixture
@@ -38,6 +43,89 @@ def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
     raw = read_csv(put(b'a,b\n1,NA\n"NA",""\n,x\n'), ["a", "b"])
 
     assert fields(raw) == {"a": [b"1", b"NA", None], "b": [None, b"", b"x"]}
+
+
+def test_quoted_nulls_are_null_where_the_type_has_no_texts(put) -> None:
+    """Programs that quote each field write `""` for null."""
+    data = b'id,n,day,at,s,j\n"1","","NA","","",""\n"2","5","2024-01-31","31.01.2024","NA","{}"\n'
+    kinds = {
+        "id": "int64", "n": "float64", "day": "date", "at": "date", "s": "varchar(1)", "j": "jsonb"
+    }  # fmt: skip
+    forms = {"at": parse_form("dd.MM.yyyy", Kind.DATE)}
+    wanted = [WantedColumn(n, parse_type(k), True, form=forms.get(n)) for n, k in kinds.items()]
+
+    rows = typed_rows(read_csv(put(data), list(kinds)), wanted)
+
+    read = {name: column.to_pylist() for name, column in rows.columns.items()}
+    day = date(2024, 1, 31)
+    assert (read["n"], read["day"], read["at"]) == ([None, 5.0], [None, day], [None, day])
+    assert (read["s"], read["j"]) == (["", None], [None, "{}"])
+    assert rows.bad == {1: ("s", "not readable as varchar(1)")}
+    strict = [WantedColumn("n", parse_type("int64"), False)]
+    assert typed_rows(read_csv(put(data), list(kinds)), strict).bad == {
+        0: ("n", "null in a column that may not be null")
+    }
+
+
+def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
+    """R writes the names of rows, and pandas the index, below an empty name."""
+    for data in (b'"","a"," "\n"1",2,3\n', b",a,\n1,2,3\n"):
+        raw = read_csv(put(data), ["_c0", "a", "_c2"])
+        assert fields(raw) == {"_c0": [b"1"], "a": [b"2"], "_c2": [b"3"]}
+        assert raw.header == "_c0,a,_c2"
+    with pytest.raises(InvalidRequest, match="column twice"):
+        read_csv(put(b",_c0\n1,2\n"), ["_c0"])
+
+
+def test_a_header_that_is_not_utf8_is_refused(put) -> None:
+    with pytest.raises(InvalidRequest, match="the header is not UTF-8") as refused:
+        read_csv(put("größe,b\n1,2\n".encode("latin-1")), ["b"])
+
+    assert refused.value.details["column"] == "gr\\xf6\\xdfe"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'a,b\n0,"x\n1,"y",2\n2,z\n',
+        b'a,b\n0,"x""x\n1,y\n2,"y\n2,z\n',
+        b'a,b\no"dd,1\n0,"x\n1,"y\n2,z\n'.replace(b'o"dd,1\n', b"") + b'3,o"dd\n',
+    ],
+)
+def test_rows_in_the_text_of_a_field_whose_quote_was_not_closed_are_found(put, data) -> None:
+    """The quote of a later row ends the field; the rows between were lost in it."""
+    with pytest.raises(InvalidRequest, match="goes on behind its closing quote") as refused:
+        read_csv(put(data), ["a", "b"])
+
+    assert refused.value.details["line"] == 2
+
+
+def test_text_behind_a_quote_is_taken_where_no_line_is_lost(put) -> None:
+    raw = read_csv(put(b'a,b\n"x"y,"z\nz" \n"p ""q""","r\n""s"""\n'), ["a", "b"])
+
+    assert fields(raw) == {"a": [b"xy", b'p "q"'], "b": [b"z\nz ", b'r\n"s"']}
+
+
+@pytest.mark.parametrize("declared", [",", "|"])
+def test_the_delimiter_of_a_file_is_named_where_another_is_declared(put, declared: str) -> None:
+    file = replace(put(b"a;b;c\n1;2;3\n"), dialect=Dialect(declared))
+
+    with pytest.raises(InvalidRequest, match="separated otherwise than declared") as refused:
+        read_csv(file, ["a", "b", "c"])
+
+    assert refused.value.cure == 'source.delimiter: ";"'
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(gzip.compress(b"a\n1\n"), "gzip"), (b"PK\x03\x04\x14\x00\x06", "zip, as files of Excel are")],
+)
+def test_a_file_that_is_no_text_is_named_as_what_it_is(put, data: bytes, kind: str) -> None:
+    with pytest.raises(InvalidRequest, match="the file is no text") as refused:
+        read_csv(put(data), ["a"])
+
+    assert refused.value.details["begins_as"] == kind
+    assert fields(read_csv(put(b"BZh\n1\n"), ["BZh"])) == {"BZh": [b"1"]}
 
 
 def test_another_delimiter_and_other_nulls(put) -> None:
@@ -177,6 +265,17 @@ def test_records_are_found_where_the_twin_finds_them(
     assert [text.rstrip("\r\n") for _, text in found] == texts[:0:-1]
     if total:
         assert located_records(source, data, [0], total + 1) == [(None, "")]
+
+
+@given(st.text(st.sampled_from('ab,"\n\r \t;'), max_size=24), st.sampled_from(",;"))
+@example('"a\n"b', ",")
+@example('"a\n""b"c,', ",")
+def test_a_quote_that_ends_late_is_found_where_the_twin_finds_it(text: str, delimiter: str) -> None:
+    scanner = CsvRecords(delimiter)
+    scanner.take(text.encode())
+    if not scanner.open():  # else the file is refused for that
+        found = swallowing(np.frombuffer(text.encode(), np.uint8), ord(delimiter))
+        assert found == swallowed_at(text.encode(), delimiter)
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8))

@@ -209,6 +209,65 @@ def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         infer(world.settings, "new", world.put("x.dat", ""))
 
 
+def test_what_is_proposed_takes_files_of_r_and_pandas_in(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("x.csv", '"","n","s"\n' + "".join(f'"{n}","{n or ""}","x"\n' for n in range(30)))
+
+    found = infer(world.settings, "new", "x.csv")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"_c0": "int64", "n": "int64", "s": "string"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, None, files_at(str(tmp_path), ["x.csv"]))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.counts.rejected) == (30, 0)
+
+
+def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    lines = "EU,NA,1.1,-\nNA,x,1.10,a\nAS,,NA,-\n"
+    world.put(
+        "x.csv", "continent,word,version,mark,n\n" + lines.replace("\n", ",?\n") + "AF,,2,,5\n"
+    )
+
+    found = infer(world.settings, "new", "x.csv")
+
+    assert found.declaration["source"]["nulls"] == ["", "?", "NA"]
+    assert found.notes == (
+        "continent: NA is read as null, 1 times in the examined rows; if it is a text, leave it "
+        "out of source.nulls",
+        "version: 1.1 and 1.10 are read as one number; if they are two texts, as of versions, "
+        "declare type: string",
+    )
+    number = world.put("y.csv", "n,mark\n-,-\n5,a\n")
+    (note,) = infer(world.settings, "new", number).notes
+    assert note.startswith("mark: - is read as null, 1 times")
+
+
+def test_values_of_several_types_in_json_files_are_jsonb(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("in/1.jsonl", '{"a": 1, "b": "2024-01-01"}\n' * 3)
+    world.put("in/2.jsonl", '{"a": "x", "b": "2024-01-01T10:00:00Z"}\n' * 3)
+
+    found = infer(world.settings, "new", "in/")
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"a": "jsonb", "b": "timestamptz"}
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, None, files_at(str(tmp_path), ["in/"]))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.counts.rows, report.counts.rejected) == (6, 0)
+
+
+def test_a_header_that_no_ingest_takes_is_refused_by_infer_too(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with pytest.raises(InvalidRequest, match="column twice"):
+        infer(world.settings, "new", world.put("twice.csv", "a,b,a\n1,2,3\n"))
+    (tmp_path / "latin.csv").write_bytes("größe\n".encode("latin-1"))
+    with pytest.raises(InvalidRequest, match="not UTF-8"):
+        infer(world.settings, "new", "latin.csv")
+
+
 def test_columns_of_change_events_are_told_though_their_lines_hold_long_numbers(
     tmp_path: Path,
 ) -> None:

@@ -1,12 +1,14 @@
 """The types that are proposed for columns of Arrow: one for each way to hold the same values."""
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from strata.ingest.readers.guess import guess_arrow
-from strata.ingest.values.cast import from_arrow
-from strata.model.types import parse_type
+from strata.ingest.readers.guess import common_type, guess_arrow, type_of_texts
+from strata.ingest.values.cast import Cast, from_arrow, from_text
+from strata.model.types import ColumnType, parse_type
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,67 @@ def test_runs_and_one_byte_truths_are_their_values() -> None:
     truths = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -3], pa.int8()))
     cast = from_arrow(truths, parse_type("bool"))
     assert (cast.values.to_pylist(), len(cast.bad)) == ([False, True, None, True], 0)
+
+
+def test_a_type_is_given_up_at_the_first_texts_that_it_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: Counter[str] = Counter()
+
+    def counted(texts: pa.Array, kind: ColumnType) -> Cast:
+        looked[str(kind)] += len(texts)
+        return from_text(texts, kind)
+
+    monkeypatch.setattr("strata.ingest.readers.guess.from_text", counted)
+
+    assert type_of_texts(pa.array([f"word {n}" for n in range(20_000)])) == "string"
+    assert set(looked.values()) == {1}
+    late = pa.array([*map(str, range(4_000)), *(f"w{n}" for n in range(16_000))])
+    assert type_of_texts(late) == "string"
+    assert looked["int64"] < 8_000
+    assert type_of_texts(pa.array([*["5"] * 20_000, "5.5"])) == "float64"
+
+
+@pytest.mark.parametrize(
+    ("texts", "meant"),
+    [
+        ([" 007", "8"], "string"),
+        (["+4930123", "+4940"], "string"),
+        (["+1.5", "-2"], "float64"),
+        (["9007199254740993", "1.5"], "numeric"),
+        (["123456789012345678901", "123456789012345678902"], "numeric(38,0)"),
+        (["9223372036854775808", "1"], "numeric(38,0)"),
+        (["1000000000000005632", "1e3"], "float64"),
+        (["1" * 40, "2"], "string"),
+        (["d41d8cd98f00b204e9800998ecf8427e"], "string"),
+        (["550E8400-E29B-41D4-A716-446655440000"], "uuid"),
+    ],
+)
+def test_no_text_loses_digits_or_letters_by_its_type(texts: list[str], meant: str) -> None:
+    assert type_of_texts(pa.array(texts)) == meant
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("int64", "float64", "float64"),
+        ("int32", "int64", "int64"),
+        ("uint16", "uint8", "uint16"),
+        ("uint32", "int16", "int64"),
+        ("uint64", "int64", "numeric"),
+        ("float32", "float64", "float64"),
+        ("numeric(38,0)", "int64", "numeric(38,0)"),
+        ("numeric(10,2)", "numeric(12,3)", "numeric"),
+        ("numeric", "float64", "numeric"),
+        ("date", "timestamptz", "timestamptz"),
+        ("bool", "int64", "jsonb"),
+        ("int64", "string", "jsonb"),
+        ("date", "string", "string"),
+        ("uuid", "string", "string"),
+        ("list<int64>", "int64", "jsonb"),
+    ],
+)
+def test_the_type_for_values_of_two_files(one: str, other: str, both: str) -> None:
+    for a, b in ((one, other), (other, one)):
+        assert common_type((a, False), (b, True), "jsonb") == (both, True)
+    assert common_type(("jsonb", False), ("string", False), "string") == ("string", False)

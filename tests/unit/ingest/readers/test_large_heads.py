@@ -90,8 +90,9 @@ def test_texts_of_no_type_are_tried_a_few_at_a_time(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(guess, "from_text", counted)
     assert type_of_texts(pa.array([f"/page/{n}" for n in range(20_000)])) == "string"
-    assert tried == [guess.FIRST] * len(guess.TRIED)
+    assert tried == [1] * len(guess.TRIED)
     tried.clear()
     late = [*map(str, range(20_000)), "x"]
     assert type_of_texts(pa.array(late)) == "string"
-    assert tried[-1] == guess.FIRST  # the texts after numbers are no dates, either
+    assert max(tried) == guess.TOGETHER
+    assert tried[-1] == 1  # the texts after numbers are no dates, either

@@ -17,6 +17,7 @@ from strata.ingest.values.cast import (
     from_text,
     to_milliseconds,
 )
+from strata.ingest.values.column import all_or_halves
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.model.types import parse_type
 
@@ -118,6 +119,54 @@ def test_a_value_is_judged_alone(kind: str, texts: Sequence[str]) -> None:
         repr(cast.values[0].as_py()) for cast in alone
     ]
     assert whole.bad.tolist() == [n for n, cast in enumerate(alone) if len(cast.bad)]
+
+
+LETTERS = st.text(st.sampled_from("0123456789+-.eExXnNaAiIfFtTrRuUlLsSyYZ:/ \t\u0661"), max_size=12)
+NEARLY = st.sampled_from(
+    ["true", "0", "-5", "0x1F", ".5", "1.", "1e5", "1.e-3", "nan", "NaN(1)", "-Infinity", "infinit",
+     "2013-02-28", "2013-02-28T10", "2013-02-28 10:00:00.5Z", "2013-02-28t10:00", "20130228",
+     "+2013-02-28", "12013-02-28", "2013-2-8", "", "+", "1_0", "1e", "e5"]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bool",
+        "int16",
+        "uint64",
+        "float32",
+        "float64",
+        "numeric(9,2)",
+        "date",
+        "timestamp",
+        "timestamptz",
+    ],
+)
+@given(text=st.one_of(NEARLY, LETTERS, st.tuples(NEARLY, LETTERS).map("".join)))
+def test_a_text_that_is_not_tried_is_read_by_no_conversion(kind: str, text: str) -> None:
+    """Beside a bad text only those are tried that look like their type; alone, each is tried."""
+    target = parse_type(kind)
+    alone = from_text(pa.array([text]), target)
+
+    beside = from_text(pa.array([text, "none"]), target)
+
+    assert beside.bad.tolist() == [*alone.bad.tolist(), 1]
+    assert beside.values[:1].to_pylist() == alone.values.to_pylist() or text.lower() == "nan"
+
+
+def test_texts_of_another_form_are_not_tried_one_by_one() -> None:
+    tried: list[int] = []
+
+    def convert(texts: pa.Array) -> pa.Array:
+        tried.append(len(texts))
+        return texts.cast(pa.int64())
+
+    texts = pa.array([*(f"word {n}" for n in range(1000)), "5", "9" * 30])
+    cast = all_or_halves(texts, pa.int64(), convert, r"^-?\d+$")
+
+    assert (cast.values[1000].as_py(), len(cast.bad)) == (5, 1001)
+    assert len(tried) < 30
 
 
 def test_floats_have_one_zero_and_one_nan() -> None:

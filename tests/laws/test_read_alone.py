@@ -1,19 +1,15 @@
-"""Law: a text that does not look like its type is bad, and is found so without a conversion.
+"""Law: whether a text can be read as a type, and as what, does not depend on those beside it.
 
-The twin halves all texts until the bad ones are alone.
+Bad texts among others are found by how they look, and by halves; the twin reads each alone.
 """
 
 import random
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from strata.format.encodings import arrow_type
-from strata.ingest.values.cast import LOOKS, from_text
-from strata.ingest.values.column import all_or_halves
-from strata.ingest.values.zones import timestamptz_of
-from strata.model.types import Kind, parse_type
+from strata.ingest.values.cast import from_text
+from strata.model.types import parse_type
 from tests.support.sizes import tries
 
 KINDS = (
@@ -33,21 +29,17 @@ def drawn(draw: random.Random) -> str:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_what_does_not_look_like_a_type_cannot_be_read(name: str) -> None:
+def test_texts_together_are_read_as_each_one_alone(name: str) -> None:
     kind = parse_type(name)
-    goal = arrow_type(kind)
     draw = random.Random(61)
-    texts = pa.array([None, *sorted({drawn(draw) for _ in range(tries(600, 6_000))})])
+    texts = [None, *sorted({drawn(draw) for _ in range(tries(600, 6_000))})]
 
-    def convert(some: pa.Array) -> pa.Array:
-        return timestamptz_of(some) if kind.kind is Kind.TIMESTAMPTZ else pc.cast(some, goal)
+    together = from_text(pa.array(texts), kind)
 
-    looks = next(pattern for is_kind, pattern in LOOKS if is_kind(goal))
-    slow = all_or_halves(texts, goal, convert)
-    fast = all_or_halves(texts, goal, convert, looks)
-    assert str(fast.values.to_pylist()) == str(slow.values.to_pylist())  # NaN is in it
-    assert fast.bad.tolist() == slow.bad.tolist()
-    assert 0 < len(slow.bad) < len(texts) - 1
+    alone = [from_text(pa.array([text], pa.string()), kind) for text in texts]
+    assert str(together.values.to_pylist()) == str([one.values[0].as_py() for one in alone])
+    assert together.bad.tolist() == [n for n, one in enumerate(alone) if len(one.bad)]
+    assert 0 < len(together.bad) < len(texts) - 1
 
 
 def test_a_column_of_other_texts_is_bad_without_a_conversion_of_each() -> None:

@@ -153,7 +153,7 @@ def _all_same(
 
 def _read_each(read: Callable[[object], object], fields: Sequence[object]) -> list[object]:
     """Return what a reader makes of fields; equal fields are read once."""
-    if not all(type(field) in HASHED for field in fields):
+    if not HASHED.issuperset(map(type, fields)):
         return [read(field) for field in fields]
     known = {field: read(field) for field in set(fields)}
     return [known[field] for field in fields]

@@ -17,4 +17,5 @@ WARM: Final = (
     "strata.format.values.json_text:warm",
     "strata.stats.flat:warm",
     "strata.ingest.readers.csv_lines:warm",
+    "strata.ingest.readers.json_members:warm",
 )

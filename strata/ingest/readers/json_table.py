@@ -99,12 +99,12 @@ def _whole_lines(data: bytes) -> int:
     An object has no line break between } and { inside it, so each such break ends an object and
     begins one; if there are as many objects as lines, each line is one object.
     """
-    starts, stops, raw = _lines(data)
+    starts, stops, raw = line_places(data)
     fits = (raw[starts] == OPENS) & (raw[stops - 1] == CLOSES)
     return len(starts) if bool(fits.all()) else 0
 
 
-def _lines(data: bytes) -> tuple[Rows, Rows, Bytes]:
+def line_places(data: bytes) -> tuple[Rows, Rows, Bytes]:
     """Return where the lines that are not blank begin and end, and the bytes."""
     raw = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(raw == BREAK)
@@ -235,7 +235,7 @@ def located(data: bytes, before: int) -> Callable[[Rows], list[Located]]:
     """Return a function that finds line and text of rows; `before`: lines before the first."""
 
     def locate(rows: Rows) -> list[Located]:
-        starts, stops, raw = _lines(data)
+        starts, stops, raw = line_places(data)
         breaks = np.flatnonzero(raw == BREAK)
         numbers = np.searchsorted(breaks, starts[rows]) + 1 + before
         texts = [data[starts[row] : stops[row]].decode() for row in rows.tolist()]

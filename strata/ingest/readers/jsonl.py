@@ -7,28 +7,27 @@ Arrow reads lines as a table if that gives the same (`json_table`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.json_members import Members, members_of
 from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.readers.objects import Objects, exact_lines, read_array, read_lines
 from strata.ingest.readers.source import Raw, RawFile
-from strata.ingest.values.cast import from_arrow, from_objects
+from strata.ingest.values.cast import Cast, from_arrow, from_objects
+from strata.ingest.values.column import NONE_BAD
 from strata.ingest.values.exact_json import Twice
 from strata.ingest.values.no_row import message_of, no_rows
 from strata.ingest.values.shown import shown as text_of
 from strata.ingest.values.shown import shown_scalar
 from strata.ingest.values.spelt import (
-    keys_of_lines,
     keys_spelt_otherwise,
     spelt_otherwise,
     why_lost,
 )
-from strata.model.types import ColumnType
+from strata.model.types import ColumnType, Kind
 
 __all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown_object"]
 
@@ -64,39 +63,58 @@ def read_objects(
     types: Mapping[str, ColumnType],
 ) -> RawFile | None:
     """Return what `read_jsonl` returns, as columns read by Arrow; None: Arrow cannot read them."""
-    fields = [(name, json_type(types[name]) if name in types else None) for name in names]
-    if not all(kind for _, kind in fields):
+    if not all(name in types for name in names):
+        return None
+    nested = [name for name in names if types[name].kind is Kind.JSONB]
+    fields = [(name, json_type(types[name])) for name in names if name not in nested]
+    if not fields or not all(kind for _, kind in fields):
         return None
     table = read_table(data, pa.schema(fields), others=True)
-    if table is None or any(table[name].null_count for name in optional):
+    if table is None:
+        return None
+    columns = {name: table[name].chunk(0) for name, _ in fields}
+    members = None
+    if nested or any(column.null_count for column in columns.values()):
+        members = members_of(data, names)
+        if members is None or members.begins.shape[1] != len(table):
+            return None
+    for name in nested:
+        assert members is not None
+        found = members.json(name)
+        if found is None:
+            return None
+        columns[name] = found
+    if any(columns[name].null_count for name in optional):
         return None  # otherwise null and missing must be distinguished
-    if _may_lose(table, data, names):
+    if members is not None and _may_lose(columns, members, names):
         return None
     return RawFile(
         file=source.name,
         count=len(table),
-        columns={name: table[name].chunk(0) for name in names},
-        convert=from_arrow,
+        columns={name: columns[name] for name in names},
+        convert=_converted,
         shown=_shown,
         locate=located(data, source.before),
     )
 
 
-def _may_lose(table: pa.Table, data: bytes, names: Sequence[str]) -> bool:
+def _converted(values: pa.Array, target: ColumnType) -> Cast:
+    """Return a column of a table as a type; JSON is in its one spelling already."""
+    return Cast(values, NONE_BAD) if target.kind is Kind.JSONB else from_arrow(values, target)
+
+
+def _may_lose(columns: Mapping[str, pa.Array], members: Members, names: Sequence[str]) -> bool:
     """Return whether an object may be rejected for what is lost of it.
 
     Errs: returns True also where all objects are rows.
     """
-    lacking = [name for name in names if table[name].null_count]
+    lacking = [name for name in names if columns[name].null_count]
     if not lacking:
         return False
-    keys = keys_of_lines(data)
-    if keys is None or spelt_otherwise(keys, lacking) or message_of(keys, names):
+    keys = members.keys
+    if spelt_otherwise(keys, lacking) or message_of(keys, names):
         return True
-    if len(lacking) < len(names) or keys <= set(names):
-        return False
-    present = [pc.is_valid(table[name]) for name in names]
-    return not pc.all(reduce(pc.or_, present)).as_py()
+    return bool((members.begins < 0).all(axis=0).any())  # an object has none of the columns
 
 
 def _shown(values: pa.Array, row: int) -> str | None:

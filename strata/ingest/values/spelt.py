@@ -6,8 +6,6 @@ A missing name is null, and other names are ignored. A value under such a name w
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 
 def spelt_otherwise(keys: Iterable[str], names: Sequence[str]) -> dict[str, str]:
     """Return the keys that differ from a name in capital letters or blanks alone, with the name."""
@@ -42,18 +40,6 @@ def why_lost(value: Mapping[str, Any], otherwise: Mapping[str, str]) -> str | No
         return None
     what = "capital letters" if key == key.strip() else "blanks or capital letters"
     return f"the key {key} differs from the column {otherwise[key]} in {what} alone"
-
-
-def keys_of_lines(data: bytes) -> frozenset[str] | None:
-    """Return all keys of JSON lines; None where a line cannot be read here."""
-    keys: set[str] = set()
-    try:
-        for line in data.splitlines():
-            if line.strip():
-                keys.update(orjson.loads(line))
-    except (orjson.JSONDecodeError, TypeError):
-        return None
-    return frozenset(keys)
 
 
 def _plainly(name: str) -> str:

@@ -207,6 +207,7 @@ values: dict[str, list[Any]] = {  # of each type, Arrow reads some as meant
     "timestamp": ["2020-01-01T00:00:00", "2020-01-01", None],
     "timestamptz": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+01:00", "x"],
     "uuid": ["00112233-4455-6677-8899-aabbccddeeff", "x", None],
+    "jsonb": [{"b": [1, {"a": '\\"}{,:'}], "a": 1.0}, None, [1e300, -0.0], "x\n\u2028", 5, True],
 }
 objects = st.lists(
     st.sampled_from([*values]).flatmap(  # one odd column in each row at most

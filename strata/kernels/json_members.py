@@ -1,0 +1,182 @@
+"""A kernel that finds the members of JSON objects, one on each line: keys and where values stand.
+
+It does not judge JSON. What it cannot follow at once (an escape in a key, a repeated wanted key,
+anything behind the object) ends the attempt, and the lines are read one by one.
+"""
+
+from typing import Final
+
+from strata.kernels.arrays import Bools, Bytes, Ints
+from strata.kernels.jit import inlined, lean
+
+OTHERS: Final = 256  # different keys that are not wanted
+_QUOTE, _BACKSLASH, _COMMA, _COLON = (ord(char) for char in '"\\,:')
+_BRACE, _UNBRACE, _BRACKET, _UNBRACKET = (ord(char) for char in "{}[]")
+_SPACE, _TAB, _RETURN = (ord(char) for char in " \t\r")
+
+
+@inlined
+def _blank(data: Bytes, at: int, stop: int) -> int:
+    """Return the first place that is not blank."""
+    while at < stop:
+        byte = data[at]
+        if byte not in (_SPACE, _TAB, _RETURN):
+            break
+        at += 1
+    return at
+
+
+@inlined
+def _text_end(data: Bytes, at: int, stop: int) -> int:
+    """Return where the quote is that ends a text; `stop` or beyond if there is none."""
+    while at < stop and data[at] != _QUOTE:
+        at += 2 if data[at] == _BACKSLASH else 1
+    return at
+
+
+@inlined
+def _value_end(data: Bytes, at: int, stop: int) -> int:
+    """Return where a value ends; beyond `stop` if it does not."""
+    first = data[at]
+    if first == _QUOTE:
+        return _text_end(data, at + 1, stop) + 1
+    if first in (_BRACE, _BRACKET):
+        depth = 0
+        while at < stop:
+            byte = data[at]
+            if byte == _QUOTE:
+                at = _text_end(data, at + 1, stop)
+            elif byte in (_BRACE, _BRACKET):
+                depth += 1
+            elif byte in (_UNBRACE, _UNBRACKET):
+                depth -= 1
+                if depth == 0:
+                    return at + 1
+            at += 1
+        return stop + 1
+    while at < stop:
+        byte = data[at]
+        if byte in (_COMMA, _UNBRACE, _SPACE, _TAB, _RETURN):
+            break
+        at += 1
+    return at
+
+
+@inlined
+def _is_at(data: Bytes, at: int, size: int, other: Bytes, place: int) -> bool:
+    """Return whether both have the same bytes there."""
+    for n in range(size):
+        if data[at + n] != other[place + n]:
+            return False
+    return True
+
+
+@lean
+def _known(data: Bytes, at: int, size: int, names: Bytes, borders: Ints, guess: int) -> int:
+    """Return the number of a name, beginning with `guess`; -1 if it is none."""
+    count = len(borders) - 1
+    for step in range(count):
+        number = (guess + step) % count
+        place = borders[number]
+        if borders[number + 1] - place == size and _is_at(data, at, size, names, place):
+            return number
+    return -1
+
+
+@lean
+def _noted(data: Bytes, at: int, size: int, others: Ints, count: int) -> int:
+    """Note a key that is not wanted; return how many there are."""
+    for number in range(count):
+        if others[number, 1] == size and _is_at(data, at, size, data, others[number, 0]):
+            return count
+    if count < len(others):
+        others[count, 0], others[count, 1] = at, size
+    return count + 1
+
+
+@lean
+def find_members(  # noqa: C901, PLR0912 -- one loop
+    data: Bytes,
+    starts: Ints,
+    stops: Ints,
+    names: Bytes,
+    borders: Ints,
+    begins: Ints,
+    ends: Ints,
+    others: Ints,
+) -> int:
+    """Fill in where the values of the named members are; return how many other keys there are.
+
+    Shape: object n is data[starts[n]:stops[n]]; name c is names[borders[c]:borders[c + 1]], and its
+    value data[begins[c, n]:ends[c, n]] if begins[c, n] was not left as it was: -1. `others` has
+    OTHERS rows, the place and size of a key. -1: the lines have to be read one by one.
+    """
+    count = 0
+    for row in range(len(starts)):
+        stop, guess = stops[row], 0
+        at = _blank(data, starts[row], stop)
+        if at >= stop or data[at] != _BRACE:
+            return -1
+        at = _blank(data, at + 1, stop)
+        while at < stop and data[at] != _UNBRACE:
+            if data[at] != _QUOTE:
+                return -1
+            key = at + 1
+            at = key
+            while at < stop and data[at] != _QUOTE:
+                if data[at] == _BACKSLASH:
+                    return -1
+                at += 1
+            size = at - key
+            at = _blank(data, at + 1, stop)
+            if at >= stop or data[at] != _COLON:
+                return -1
+            begin = _blank(data, at + 1, stop)
+            if begin >= stop:
+                return -1
+            end = _value_end(data, begin, stop)
+            number = _known(data, key, size, names, borders, guess)
+            if number < 0:
+                count = _noted(data, key, size, others, count)
+            elif begins[number, row] >= 0:
+                return -1
+            else:
+                begins[number, row], ends[number, row] = begin, end
+                guess = number + 1
+            if count > len(others) or end == begin:
+                return -1
+            at = _blank(data, end, stop)
+            if at >= stop:
+                return -1
+            if data[at] == _COMMA:
+                at = _blank(data, at + 1, stop)
+                if at >= stop or data[at] != _QUOTE:
+                    return -1
+            elif data[at] != _UNBRACE:
+                return -1
+        if at >= stop or _blank(data, at + 1, stop) < stop:
+            return -1
+    return count
+
+
+@lean
+def copy_values(
+    data: Bytes, begins: Ints, ends: Ints, words: Bytes, borders: Ints, valid: Bools, out: Bytes
+) -> None:
+    """Copy values one behind another; one that is lacking or null is empty and not valid.
+
+    Shape: value n ends at borders[n + 1] in `out`, which is as long as all values; `words`: the
+    bytes "null".
+    """
+    place = 0
+    for row in range(len(begins)):
+        begin = begins[row]
+        size = ends[row] - begin
+        valid[row] = begin >= 0
+        if begin >= 0 and size == len(words) and _is_at(data, begin, size, words, 0):
+            valid[row] = False
+        if valid[row]:
+            for n in range(size):
+                out[place + n] = data[begin + n]
+            place += size
+        borders[row + 1] = place

@@ -1,0 +1,100 @@
+"""Law: JSON lines that are read as a table give what reading them one by one gives.
+
+Lines are drawn as texts: odd blanks, repeated and escaped keys, values of all kinds, some broken.
+"""
+
+import random
+
+import numpy as np
+
+from strata.ingest.land.files import FileRange, SourceFile
+from strata.ingest.readers.json_members import members_of
+from strata.ingest.readers.jsonl import one_by_one, read_objects
+from strata.ingest.readers.objects import read_lines
+from strata.model.types import parse_type
+from tests.support.sizes import tries
+
+TYPES = {"a": "int64", "s": "string", "j": "jsonb", "k": "jsonb", "t": "timestamptz"}
+KEYS = ('"a"', '"s"', '"j"', '"k"', '"t"')
+ODD_KEYS = (
+    '"A"', '" j"', '"\\u006a"', '"x"', '"y"', '"é"', '""', '"op"', '"after"', '"a b"', '"j\\n"',
+)  # fmt: skip
+VALUES = {
+    '"a"': ("1", "-5", "null", " 7 ", "1.0", '"1"', "9223372036854775808"),
+    '"s"': ('"x"', '""', "null", '"\\u00e9"', '"\\ud83d\\ude00"', '"é}{,"', '"\\ud800"', "5"),
+    '"t"': ('"2020-01-01T00:00:00Z"', "null", '"2020-01-01"', '"x"'),
+}
+JSON = (
+    "null", " null ", "true", "1", "1.50", "1e3", "-0", "-0.0", "12345678901234567890", '"x"', '""',
+    '"a\\"}b"', "{}", "[]", "[ ]", '{"b" : 1 , "a":[1,{"c":"}"}]}', '{"a":1,"a":2}', '["\\\\"]',
+    '{"\\u0061":1}', "[1,2,\t3]", "1e400", "0.1", '"\\ud800"', '{"k":"\\u0000"}', '{"é":"\u2028"}',
+    "[[[[1]]]]", '{"a":{"b":null}}', '"null"', "nullx", "tru", "[1,]", '{"a"}', "{'a':1}", "NaN",
+    "01", "1.", "[" * 300 + "]" * 300,
+)  # fmt: skip
+ENDS = ("\n", "\n", "\n", "\r\n", "\n\n", " \n")
+SPOILT = ("}", "{}", " null", "x", ",", '"', "{")
+
+
+def line(draw: random.Random, odd: float) -> str:
+    """Return one line, odd with some probability."""
+    keys = list(KEYS)
+    if draw.random() < 0.3:
+        draw.shuffle(keys)
+    if draw.random() < 0.3:
+        keys = keys[: draw.randint(0, 4)]
+    if draw.random() < 0.3:
+        keys.insert(draw.randint(0, len(keys)), draw.choice(ODD_KEYS[3:5]))
+    if draw.random() < odd:
+        keys.insert(draw.randint(0, len(keys)), draw.choice((*ODD_KEYS, *KEYS)))
+    few = JSON[:21]
+    blank = draw.choice(("", "", " ", "\t"))
+    members = []
+    for key in keys:
+        known = VALUES.get(key, JSON if draw.random() < odd else few)
+        value = draw.choice(known if draw.random() < odd else known[:3])
+        members.append(f"{blank}{key}{blank}:{blank}{value}{blank}")
+    text = "{" + ",".join(members) + "}"
+    return text + draw.choice(SPOILT) if draw.random() < odd / 2 else text
+
+
+def test_a_table_of_lines_holds_what_its_objects_hold() -> None:
+    draw = random.Random(62)
+    types = {name: parse_type(kind) for name, kind in TYPES.items()}
+    tables = nulls = 0
+    for _ in range(tries(1500, 20_000)):
+        odd = draw.choice((0.0, 0.0, 0.02, 0.1))
+        count = draw.choice((1, 2, 3, 300))
+        text = "".join(line(draw, odd / count**0.5) + draw.choice(ENDS) for _ in range(count))
+        data = text.encode("utf-8", "surrogatepass")
+        optional = draw.choice(((), (), (), ("j",), ("s", "k")))
+        file = SourceFile("x", "x", len(data), piece=FileRange(0, len(data), 7, data=data))
+
+        fast = read_objects(file, data, list(TYPES), optional, types)
+
+        if fast is None:
+            continue
+        slow = one_by_one(file, read_lines(file, data), list(TYPES), optional)
+        tables += 1
+        assert (fast.count, list(slow.malformed)) == (slow.count, []), text
+        assert not any(any(lacks) for lacks in slow.lacking.values()), text
+        for name, kind in types.items():
+            a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
+            assert a.values.to_pylist() == b.values.to_pylist(), (name, text)
+            assert a.bad.tolist() == b.bad.tolist(), (name, text)
+            nulls += a.values.null_count
+        rows = np.arange(fast.count)
+        assert fast.locate(rows) == slow.locate(rows)
+    assert tables > 200
+    assert nulls
+
+
+def test_members_are_found_where_they_stand() -> None:
+    data = b' { "j" : {"a":"}"} , "x":1,"s":null}\n{"y":[1,"]"],"s":"j"}\n'
+    found = members_of(data, ["j", "s", "gone"])
+    assert found is not None
+    assert found.texts("j").to_pylist() == ['{"a":"}"}', None]
+    assert found.texts("s").to_pylist() == [None, '"j"']
+    assert found.keys == {"j", "s", "x", "y"}
+    assert (found.begins[1] >= 0).tolist() == [True, True]
+    for broken in (b'{"j":1,"j":2}', b'{"\\u006a":1}', b'{"j":1} x', b'{"j":1', b"[1]", b'{"j"}'):
+        assert members_of(broken, ["j"]) is None

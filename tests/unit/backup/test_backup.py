@@ -212,11 +212,11 @@ def test_damage_is_never_saved_and_never_restored(
         restore(new.stores, Backup(target), **WHO)
     assert new.machine.names() == []
     point = Backup(target).point()
-    assert [k for k, _ in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
+    assert [one.key for one in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
 
     damage(world.blob, key)
     found = verify_shard(world.stores, "s", SETTINGS)
-    assert [k for k, _ in found.wrong] == [key]
+    assert [one.key for one in found.wrong] == [key]
     with pytest.raises(Corrupt):
         back_up(world.stores, MemoryBlob(), SETTINGS)
 
@@ -329,7 +329,7 @@ def test_a_missing_blob_makes_no_point(world: World, target: MemoryBlob) -> None
     with pytest.raises(Corrupt, match="it is missing"):
         back_up(world.stores, target, SETTINGS)
     assert Backup(target).names() == []
-    assert [k for k, _ in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
+    assert [one.key for one in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
 
 
 def test_a_backup_in_the_store_itself_is_refused(world: World) -> None:

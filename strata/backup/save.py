@@ -1,12 +1,12 @@
 """Add a point to a backup: copy the blobs that it lacks, and write down the states."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from strata.backup.documents import HISTORY, Wrong, cure_of
 from strata.backup.drop import check_no_drop
@@ -19,7 +19,7 @@ from strata.backup.point import (
     checked_blob,
     put_whole,
 )
-from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
@@ -28,11 +28,13 @@ from strata.model.settings import Settings
 from strata.model.shown import json_of
 from strata.state.codec import encode_state
 from strata.state.state import State
-from strata.store.draft import drop_abandoned
+from strata.store.draft import ABANDONED_MS, drop_abandoned
 from strata.store.interface import Blob
-from strata.store.keys import blob_kind, names_content, shard_prefix
+from strata.store.keys import blob_kind, names_content, parse_key, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
+
+LATE: Final = f"late/{BEGUN}"  # a second mark, of a backup whose first one is too old to count
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,10 @@ def back_up(
         check_no_drop(target, stores.clock())
         return _added(stores, backup, settings, name, at_ms, names, runner)
     finally:
-        with suppress(StrataError):
-            target.delete(f"{FOLDER}{name}/{BEGUN}")
+        long = stores.clock() - at_ms >= ABANDONED_MS
+        for mark in (BEGUN, LATE) if long else (BEGUN,):
+            with suppress(StrataError):
+                target.delete(f"{FOLDER}{name}/{mark}")
 
 
 def _added(  # noqa: PLR0913, PLR0917  what the point is of
@@ -124,6 +128,8 @@ def _added(  # noqa: PLR0913, PLR0917  what the point is of
             left_out.append(shard)  # somebody dropped it meanwhile
         else:
             copied.append(done)
+    if stores.clock() - at_ms >= ABANDONED_MS:
+        _check_kept(stores, target, name, {k: n for one in copied for k, n in one.sizes.items()})
     return BackupReport(
         backup.put_point(name, at_ms, saved),
         sum(one.blobs for one in copied),
@@ -131,6 +137,23 @@ def _added(  # noqa: PLR0913, PLR0917  what the point is of
         tuple(left_out),
         tuple(wrong for one in copied for wrong in one.damaged),
     )
+
+
+def _check_kept(stores: Stores, target: Blob, point: str, sizes: Mapping[str, int]) -> None:
+    """Refuse a point whose blobs were dropped: its mark is so old that it no longer counts."""
+    retry(partial(target.set, f"{FOLDER}{point}/{LATE}", b""))
+    check_no_drop(target, stores.clock())
+    prefixes = sorted({shard_prefix(parse_key(key).shard) for key in sizes})
+    there = {i.key for prefix in prefixes for i in retry(lambda p=prefix: [*target.list(p)])}  # type: ignore[misc]
+    gone = sorted(sizes.keys() - there)
+    if gone:
+        raise Unavailable(
+            "points were dropped while this one was added, and blobs went that it needs",
+            certain=True,
+            key=gone[0],
+            blobs=len(gone),
+            cure="run again: what is copied is used; drop points while no backup is under way",
+        )
 
 
 def _check_apart(blob: Blob, target: Blob, point: str) -> None:

@@ -89,16 +89,16 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
 
 
 def _left(backup: Backup) -> list[str]:
-    """Return the points that do not exist, and of which documents are left."""
+    """Return the points that do not exist, but left documents."""
     listed = retry(lambda: [info.key.removeprefix(FOLDER) for info in backup.blob.list(FOLDER)])
     found = {point for point, _, document in (key.partition("/") for key in listed) if document}
     return sorted(found.difference(backup.names()))
 
 
 def _shards(backup: Backup, point: str) -> set[str]:
-    """Return the names of a point's shards; of one that is not whole, those it has states of.
+    """Return the names of a point's shards; if it is not whole, those that left states.
 
-    Raises: InvalidRequest for a point of which nothing is left.
+    Raises: InvalidRequest for a point that left nothing.
     """
     documents = _documents(backup.blob, point)
     try:

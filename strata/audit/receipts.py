@@ -39,12 +39,14 @@ from strata.model.shown import json_of
 from strata.parts.manifests import load_manifest_of
 from strata.state.state import Batch, State
 from strata.stats import STATS_VERSION
+from strata.store.cures import unreadable
 from strata.store.keys import content_hash, names_content, receipt_key, receipt_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
 RECEIPT_VERSION: Final = 1
 KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts would take several megabytes each night
+RECEIPTS: Final = "`strata read --receipt FILE` writes one, and each validation keeps its own"
 SKIPPING: Final = ("audit", "on")  # modes in which a read leaves parts out
 Receipt = dict[str, Any]  # plain JSON, as `issue` makes it
 
@@ -137,12 +139,12 @@ def write_receipt(path: Path, receipt: Receipt) -> None:
 def read_receipt(path: Path) -> Receipt:
     """Return the receipt in a file.
 
-    Raises: InvalidRequest for a file that is not a receipt.
+    Raises: InvalidRequest for a file that is not a receipt; Unavailable where the disk fails.
     """
     try:
         return _parsed(path.read_bytes(), str(path))
     except OSError as error:
-        raise _no_receipt(str(path), error) from error
+        raise unreadable("the receipt", error, file=str(path), cure=RECEIPTS) from error
 
 
 def _parsed(data: bytes, source: str) -> Receipt:
@@ -164,8 +166,7 @@ def _parsed(data: bytes, source: str) -> Receipt:
 
 
 def _no_receipt(source: str, error: Exception) -> InvalidRequest:
-    cure = "`strata read --receipt FILE` writes one, and each validation keeps its own"
-    return InvalidRequest("not a receipt", file=source, reason=str(error), cure=cure)
+    return InvalidRequest("not a receipt", file=source, reason=str(error), cure=RECEIPTS)
 
 
 def keep_receipt(stores: Stores, state: State, filter: Filter) -> str | None:

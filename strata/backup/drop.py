@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from strata.backup.point import BEGUN, FOLDER, Backup
-from strata.errors import Corrupt, StrataError, Unavailable
+from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import Blob, Expunging
 from strata.store.keys import shard_prefix
@@ -51,15 +51,19 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
     """Remove points and everything that only they need, for good.
 
     The documents of a point go first, so a drop that dies leaves blobs too many, never too few; the
-    next drop of any point of the shard removes them. A damaged point is dropped, too.
+    next drop, of the same point or of another one, removes what it left, and what a backup left
+    that died. A damaged point is dropped, too.
     Raises: InvalidRequest for an unknown point; Unavailable while a point is added; Corrupt when
     another point cannot be read, because then nobody knows what it needs.
     """
     blob, mark = backup.blob, f"{DROPPING}{secrets.token_hex(4)}"
-    shards = sorted(set[str]().union(*(_shards(backup, name) for name in names)))
+    for name in names:
+        _shards(backup, name)
     retry(partial(blob.set, mark, b""))
     try:
         _refuse(blob, now_ms, lambda key: key.endswith(f"/{BEGUN}"), "a point of it is added")
+        gone = [*names, *(left for left in _left(backup) if left not in names)]
+        shards = sorted(set[str]().union(*(_shards(backup, name) for name in gone)))
         others = [backup.point(name) for name in backup.names() if name not in names]
         needed = {
             key
@@ -68,7 +72,7 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
             if saved.name in shards
             for key in backup.sizes(point, saved)
         }
-        for name in names:
+        for name in gone:
             _removed(blob, f"{FOLDER}{name}/point.json")
             for key in _documents(blob, name):
                 _removed(blob, key)
@@ -84,12 +88,25 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
             _removed(blob, mark)
 
 
+def _left(backup: Backup) -> list[str]:
+    """Return the points that do not exist, but left documents."""
+    listed = retry(lambda: [info.key.removeprefix(FOLDER) for info in backup.blob.list(FOLDER)])
+    found = {point for point, _, document in (key.partition("/") for key in listed) if document}
+    return sorted(found.difference(backup.names()))
+
+
 def _shards(backup: Backup, point: str) -> set[str]:
-    """Return the names of a point's shards; of a damaged one, those that it has states of."""
+    """Return the names of a point's shards; if it is not whole, those that left states.
+
+    Raises: InvalidRequest for a point that left nothing.
+    """
+    documents = _documents(backup.blob, point)
     try:
         return {saved.name for saved in backup.point(point).shards}
-    except Corrupt:
-        states = (key.rpartition("/")[2] for key in _documents(backup.blob, point))
+    except (Corrupt, InvalidRequest):
+        if not documents:
+            raise
+        states = (key.rpartition("/")[2] for key in documents)
         found = {name.removesuffix(".json") for name in states if name.endswith(".json")}
         return found - {"point"}
 

@@ -18,22 +18,19 @@ from typing import Any, Final
 import orjson
 
 from strata import __version__
+from strata.backup.documents import MISSING, wrong_with
 from strata.errors import Corrupt, InvalidRequest
 from strata.model.near import one_of
 from strata.state.codec import decode_state
 from strata.state.seal import is_sealed, sealed
 from strata.state.state import State
 from strata.store.interface import Blob
-from strata.store.keys import BlobKind, check_key, content_hash, names_content, parse_key
+from strata.store.keys import check_key, content_hash
 from strata.store.retry import retry
 
 FOLDER: Final = "backups/"
 BEGUN: Final = "begun"  # the mark of a point that is being added
 FORMAT: Final = 1
-# Blobs named by what they are about, not by their content.
-_BY_SUBJECT: Final = frozenset(
-    {BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE, BlobKind.ERASURE}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +188,10 @@ def checked_blob(blob: Blob, key: str, size: int | None = None) -> tuple[bytes |
     """
     data = retry(partial(blob.get, key))
     if data is None:
-        return None, "it is missing"
+        return None, MISSING
     if size is not None and len(data) != size:
         return data, f"it has {len(data):,} bytes, not {size:,}"
-    if parse_key(key).kind not in _BY_SUBJECT and not names_content(key, data):
-        return data, "its bytes are not those that its name was made from"
-    return data, ""
+    return data, wrong_with(key, data)
 
 
 def put_whole(blob: Blob, key: str, data: bytes, *, damaged: bool) -> None:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from strata.backup.documents import HISTORY
 from strata.backup.point import Backup, Point, checked_blob, put_whole
-from strata.backup.save import HISTORY
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.journals import is_journal
 from strata.model.runner import Runner, serial
 from strata.model.shown import json_of
 from strata.store.interface import Blob
-from strata.store.keys import generation_of, parse_key, shard_prefix
+from strata.store.keys import blob_kind, generation_of, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -119,19 +119,19 @@ def _copy(
     wanted = [
         (key, size, key in here)
         for key, size in sorted(sizes.items())
-        if not (key in here and parse_key(key).kind in HISTORY)
+        if not (key in here and blob_kind(key) in HISTORY)
     ]
     done = runner(partial(_copy_one, blob, source), wanted)
     return {key: size for (key, size, _), copied in zip(wanted, done, strict=True) if copied}
 
 
 def _copy_one(blob: Blob, source: Blob, one: tuple[str, int, bool]) -> bool:
-    """Return whether the blob had to be copied."""
+    """Return whether the blob had to be copied. History comes back even if it is damaged."""
     key, size, here = one
     if here and not checked_blob(blob, key, size)[1]:
         return False
     data, wrong = checked_blob(source, key, size)
-    if data is None or wrong:
+    if data is None or (wrong and blob_kind(key) not in HISTORY):
         raise Corrupt(
             f"a blob of the backup cannot be used: {wrong}",
             key=key,

@@ -1,13 +1,14 @@
 """Add a point to a backup: copy the blobs that it lacks, and write down the states."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from strata.backup.documents import HISTORY, Wrong, cure_of
 from strata.backup.drop import check_no_drop
 from strata.backup.point import (
     BEGUN,
@@ -18,7 +19,7 @@ from strata.backup.point import (
     checked_blob,
     put_whole,
 )
-from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
@@ -27,16 +28,13 @@ from strata.model.settings import Settings
 from strata.model.shown import json_of
 from strata.state.codec import encode_state
 from strata.state.state import State
-from strata.store.draft import drop_abandoned
+from strata.store.draft import ABANDONED_MS, drop_abandoned
 from strata.store.interface import Blob
-from strata.store.keys import BlobKind, names_content, parse_key, shard_prefix
+from strata.store.keys import blob_kind, names_content, parse_key, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
-# Kinds that no state names, or not for ever, and that people want to keep: all of them are saved.
-HISTORY: Final = frozenset(
-    {BlobKind.QUARANTINE, BlobKind.VERDICT, BlobKind.USAGE, BlobKind.BACKFILL, BlobKind.ERASURE}
-)
+LATE: Final = f"late/{BEGUN}"  # a second mark, of a backup whose first one is too old to count
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,7 @@ class BackupReport:
     copied: int  # blobs that the backup lacked
     copied_bytes: int
     left_out: tuple[str, ...] = ()  # shards that were dropped meanwhile
+    damaged: tuple[Wrong, ...] = ()  # history that is damaged in the store, and was saved so
 
     def to_json(self) -> dict[str, Any]:
         """See `Report`."""
@@ -57,7 +56,16 @@ class BackupReport:
             "copied": self.copied,
             "copied_bytes": self.copied_bytes,
             "left_out": list(self.left_out),
+            "damaged": [json_of(one) for one in self.damaged],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    sizes: dict[str, int]  # of all blobs of a shard in the backup
+    blobs: int  # of these, blobs that the backup lacked
+    size_bytes: int  # of the latter
+    damaged: tuple[Wrong, ...]
 
 
 def back_up(
@@ -72,7 +80,7 @@ def back_up(
     Each shard is in the state that it has when its turn comes, and complete: a hold keeps its blobs
     until they are copied. A run that ends early leaves no point; the next one uses what it copied.
     Raises: InvalidRequest when the backup would lie in the store itself; Corrupt for a blob that is
-    missing or damaged, which makes no point; Unavailable.
+    missing or damaged, which makes no point, unless it is history; Unavailable.
     Cost: reads and writes the blobs that the backup lacks; lists both stores by shard.
     """
     backup = Backup(target)
@@ -87,8 +95,10 @@ def back_up(
         check_no_drop(target, stores.clock())
         return _added(stores, backup, settings, name, at_ms, names, runner)
     finally:
-        with suppress(StrataError):
-            target.delete(f"{FOLDER}{name}/{BEGUN}")
+        long = stores.clock() - at_ms >= ABANDONED_MS
+        for mark in (BEGUN, LATE) if long else (BEGUN,):
+            with suppress(StrataError):
+                target.delete(f"{FOLDER}{name}/{mark}")
 
 
 def _added(  # noqa: PLR0913, PLR0917  what the point is of
@@ -106,19 +116,44 @@ def _added(  # noqa: PLR0913, PLR0917  what the point is of
         machine.load(shard)
     saved: list[SavedShard] = []
     left_out: list[str] = []
-    copied = copied_bytes = 0
+    copied: list[_Copied] = []
     for shard in chosen:
         try:
             with reading(stores, shard, settings.read, "backup") as state:
-                sizes, sent, sent_bytes = _copy(stores.blob, target, state, runner)
-                saved.append(backup.put_shard(name, state, encode_state(state), sizes))
+                done = _copy(stores.blob, target, state, runner)
+                saved.append(backup.put_shard(name, state, encode_state(state), done.sizes))
         except InvalidRequest:
             if shard in machine.names():
                 raise
             left_out.append(shard)  # somebody dropped it meanwhile
-            continue
-        copied, copied_bytes = copied + sent, copied_bytes + sent_bytes
-    return BackupReport(backup.put_point(name, at_ms, saved), copied, copied_bytes, tuple(left_out))
+        else:
+            copied.append(done)
+    if stores.clock() - at_ms >= ABANDONED_MS:
+        _check_kept(stores, target, name, {k: n for one in copied for k, n in one.sizes.items()})
+    return BackupReport(
+        backup.put_point(name, at_ms, saved),
+        sum(one.blobs for one in copied),
+        sum(one.size_bytes for one in copied),
+        tuple(left_out),
+        tuple(wrong for one in copied for wrong in one.damaged),
+    )
+
+
+def _check_kept(stores: Stores, target: Blob, point: str, sizes: Mapping[str, int]) -> None:
+    """Refuse a point whose blobs were dropped: its mark is so old that it no longer counts."""
+    retry(partial(target.set, f"{FOLDER}{point}/{LATE}", b""))
+    check_no_drop(target, stores.clock())
+    prefixes = sorted({shard_prefix(parse_key(key).shard) for key in sizes})
+    there = {i.key for prefix in prefixes for i in retry(lambda p=prefix: [*target.list(p)])}  # type: ignore[misc]
+    gone = sorted(sizes.keys() - there)
+    if gone:
+        raise Unavailable(
+            "points were dropped while this one was added, and blobs went that it needs",
+            certain=True,
+            key=gone[0],
+            blobs=len(gone),
+            cure="run again: what is copied is used; drop points while no backup is under way",
+        )
 
 
 def _check_apart(blob: Blob, target: Blob, point: str) -> None:
@@ -134,42 +169,48 @@ def _check_apart(blob: Blob, target: Blob, point: str) -> None:
         )
 
 
-def _copy(
-    blob: Blob, target: Blob, state: State, runner: Runner
-) -> tuple[dict[str, int], int, int]:
-    """Copy what the backup lacks; return the size of each blob, and blobs and bytes copied."""
+def _copy(blob: Blob, target: Blob, state: State, runner: Runner) -> _Copied:
+    """Copy what the backup lacks. What no state names may go meanwhile, and is left out."""
     prefix = shard_prefix(state.name)
     there = retry(lambda: {info.key: info.size_bytes for info in target.list(prefix)})
     here = retry(lambda: {info.key: info.size_bytes for info in blob.list(prefix)})
-    lost: set[str] = set()
-    wanted = {*named_by(blob, state, {}, lost)}
-    wanted |= {key for key in here if _kind(key) in HISTORY}
+    named = frozenset(named_by(blob, state, {}, set()))
+    wanted = named | {key for key in here if blob_kind(key) in HISTORY}
     sizes = {key: there[key] for key in wanted if key in there and there[key] == here.get(key)}
-    missing = sorted(wanted - sizes.keys())
-    jobs = [(key, there.get(key)) for key in missing]
-    done = dict(zip(missing, runner(partial(_copy_one, blob, target), jobs), strict=True))
-    copied = [size for key, size in done.items() if size != there.get(key)]
-    return sizes | done, len(copied), sum(copied)
+    jobs = [(key, there.get(key), key in named) for key in sorted(wanted - sizes.keys())]
+    done = [one for one in runner(partial(_copy_one, blob, target), jobs) if one is not None]
+    new = [one.size_bytes for one in done if one.size_bytes != there.get(one.key)]
+    return _Copied(
+        sizes | {one.key: one.size_bytes for one in done},
+        len(new),
+        sum(new),
+        tuple(Wrong(one.key, one.wrong, cure_of(one.key)) for one in done if one.wrong),
+    )
 
 
-def _kind(key: str) -> BlobKind | None:
-    try:
-        return parse_key(key).kind
-    except InvalidRequest:
-        return None
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    key: str
+    size_bytes: int  # in the backup, which may have it with another size
+    wrong: str  # with its bytes in the store; "": nothing
 
 
-def _copy_one(blob: Blob, target: Blob, one: tuple[str, int | None]) -> int:
-    """Copy a blob, and return its size in the backup, which may have it with another size."""
-    key, there = one
+def _copy_one(blob: Blob, target: Blob, one: tuple[str, int | None, bool]) -> _Saved | None:
+    """Copy a blob; None: it is gone, and no state names it.
+
+    History is saved even if it is damaged: the rest of it may be of use.
+    """
+    key, there, named = one
     data, wrong = checked_blob(blob, key)
-    if data is None or wrong:
+    if data is None and not named:
+        return None
+    if data is None or (wrong and blob_kind(key) not in HISTORY):
         raise Corrupt(
             f"a blob cannot be saved: {wrong}",
             key=key,
             cure="no point was added; `strata verify` lists all such blobs",
         )
     if there is not None and not names_content(key, data):
-        return there  # nobody knows that it is damaged: it stays as older points name it
+        return _Saved(key, there, wrong)  # nobody knows more: it stays as older points name it
     put_whole(target, key, data, damaged=there is not None)
-    return len(data)
+    return _Saved(key, len(data), wrong)

@@ -40,6 +40,7 @@ Target = Annotated[
     typer.Argument(help="Where the backup lies: file:///folder or s3://bucket/prefix."),
 ]
 PointOption = Annotated[str, typer.Option("--point", help="Name of a point; default: the newest.")]
+WRONG = ("key", "what", "cure")
 SAVED = ("shard", "seqno", "upper", "blobs", "bytes")
 
 
@@ -54,12 +55,21 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(context: Context, target: Target, shards: SomeShards = None) -> Answer:
-    """Add a point to a backup: all blobs that it lacks, and the states of the shards."""
+    """Add a point to a backup: all blobs that it lacks, and the states of the shards.
+
+    History that is damaged in the store is saved so and listed; the exit code is 1 then.
+    """
     report = back_up(
         context.stores, _open(target), context.settings, shards or None, threads(AT_ONCE)
     )
     document = report.to_json()
-    return answer(document, rows("shards", document["shards"], SAVED), pairs("", document))
+    return answer(
+        document,
+        rows("shards", document["shards"], SAVED),
+        pairs("", document),
+        rows("damaged, and saved so", document["damaged"], WRONG),
+        code=1 if report.damaged else 0,
+    )
 
 
 def backups(
@@ -139,7 +149,7 @@ def verify(
     ] = "",
     point: PointOption = "",
 ) -> Answer:
-    """Read every blob that shards need and compare it with its name; exit 1 if one is wrong."""
+    """Read every blob that shards need, and their history; exit 1 if one is damaged or missing."""
     run = threads(AT_ONCE)
     if target:
         found = Backup(_open(target))
@@ -165,7 +175,7 @@ def _verified(reports: Sequence[VerifyReport]) -> Answer:
     return answer(
         document,
         rows("shards", shards, ("shard", "seqno", "blobs", "bytes")),
-        rows("wrong", wrong, ("key", "what")),
+        rows("wrong", wrong, WRONG),
         code=1 if wrong else 0,
     )
 

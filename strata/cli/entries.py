@@ -151,7 +151,7 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "gc": CommandEntry("gc", "Find and delete blobs that are no longer needed."),
     "verify": CommandEntry(
         "backup",
-        "Read every blob that shards need and compare it with its name; exit 1 if one is wrong.",
+        "Read every blob that shards need, and their history; exit 1 if one is damaged or missing.",
     ),
     "backup": CommandEntry(
         "backup", "Add a point to a backup: all blobs that it lacks, and the states of the shards."

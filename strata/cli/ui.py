@@ -41,16 +41,11 @@ def ui(
     with needed("ui", "the console"):
         import uvicorn
 
+        from strata.ui.serving import server_config
         from strata.ui.web import console, of_token
 
     token = secrets.token_urlsafe(24)
-    config = uvicorn.Config(
-        of_token(console(lambda: pages), token),
-        host=HOST,
-        port=port,
-        log_level="warning",
-        server_header=False,
-    )
+    config = server_config(of_token(console(lambda: pages), token), HOST, port)
     listener = config.bind_socket()
     listener.listen()  # who opens the address at once waits until the pages are served
     address = f"http://{HOST}:{listener.getsockname()[1]}/?token={token}"

@@ -97,7 +97,7 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     )
     made = planned(state := machine.load(name))
     reports = []
-    with held(lease, needed=bool(made.requests)) as writer, noticed(machine, state, "merged"):
+    with held(lease, needed=bool(made.requests)) as writer, noticed(machine, state.name, "merged"):
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
         used = paths_used(stores, state, settings.usage) if made.requests else {}

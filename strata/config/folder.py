@@ -1,5 +1,6 @@
 """Folders of declarations: YAML files, a mapping in each."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from strata.errors import InvalidRequest
+from strata.store.cures import unreadable
 
 DEPTH_MAX: Final = 100  # of a declaration
 VALUES_MAX: Final = 100_000
@@ -14,8 +16,18 @@ BYTES_MAX: Final = 2**20  # of a file; a schema of thousands of columns takes a 
 
 
 def yaml_files(folder: str | Path) -> list[Path]:
-    """Return the YAML files of a folder by name; none if there is no such folder."""
-    return sorted(f for f in Path(folder).glob("*") if f.suffix in (".yaml", ".yml"))
+    """Return the YAML files of a folder by name; none if there is no such folder.
+
+    Raises: as `yaml_mapping`, for a folder that cannot be listed.
+    """
+    try:
+        names = os.listdir(folder or ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        cure = "give this user the right to list the folder"
+        raise unreadable("a folder of files", error, folder=str(folder), cure=cure) from error
+    return sorted(Path(folder, name) for name in names if name.endswith((".yaml", ".yml")))
 
 
 def yaml_mappings(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -28,7 +40,10 @@ def yaml_mappings(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def yaml_mapping(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file. Raises: InvalidRequest naming the file."""
+    """Return the mapping in a YAML file.
+
+    Raises: InvalidRequest naming the file; Unavailable where it cannot be read now.
+    """
     try:
         if (found := path.stat().st_size) > BYTES_MAX:
             raise InvalidRequest(
@@ -45,7 +60,9 @@ def yaml_mapping(path: Path) -> dict[str, Any]:
         raw = None if root is None else loader.construct_document(root)
     except RecursionError as error:
         raise _too_large(path) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+    except OSError as error:
+        raise unreadable("the file", error, file=str(path)) from error
+    except (UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
         raise InvalidRequest("not YAML", file=str(path), reason=str(error)) from error
     if not isinstance(raw, dict):
         raise InvalidRequest("a declaration is a mapping", file=str(path))

@@ -20,6 +20,7 @@ from strata.errors import InvalidRequest
 from strata.model.declared import as_declared, converted, hints_of
 from strata.model.near import one_of
 from strata.model.settings import Settings, without_password
+from strata.store.cures import unreadable
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
@@ -158,9 +159,7 @@ def _read(file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidRequest(
-            "the settings file cannot be read", file=file, reason=error.strerror
-        ) from error
+        raise unreadable("the settings file", error, file=file) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(
             "the settings file is not TOML", file=file, reason=str(error)

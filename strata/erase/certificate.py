@@ -17,6 +17,7 @@ from strata.model.time import format_time
 from strata.parts.suppressed import KINDS, Suppressed
 from strata.state.state import Erasure
 from strata.store import keys
+from strata.store.named import fields_digest
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -77,7 +78,7 @@ def certificate_of(  # noqa: PLR0913, PLR0917  everything that it says
         "not_reached": [*BEYOND, *beyond],
         "complete": not any(proof.left for proof, _ in proofs),
     }
-    return {**document, "digest": _digest(document)}
+    return {**document, "digest": fields_digest(document)}
 
 
 def store_certificate(stores: Stores, shard: str, erasure: str, document: Mapping[str, Any]) -> str:
@@ -98,7 +99,7 @@ def known_certificate(stores: Stores, shard: str, erasure: str) -> dict[str, Any
         return None
     try:
         found: dict[str, Any] = orjson.loads(data)
-        whole = found["digest"] == _digest({k: v for k, v in found.items() if k != "digest"})
+        whole = found["digest"] == fields_digest(found)
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise Corrupt("a certificate is damaged", shard=shard, id=erasure) from error
     if not whole or (found.get("id"), found.get("shard")) != (erasure, shard):
@@ -149,7 +150,3 @@ def as_text(document: Mapping[str, Any]) -> str:
     lines += ["", "## Not reached", "", *(f"* {one}" for one in document["not_reached"])]
     whole = "complete" if document["complete"] else "NOT complete: see the places under Proof"
     return "\n".join([*lines, "", f"This erasure is {whole}. Digest: {document['digest']}", ""])
-
-
-def _digest(document: Mapping[str, Any]) -> str:
-    return keys.content_hash(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))

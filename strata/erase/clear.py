@@ -9,12 +9,12 @@ from typing import Final
 
 from strata.erase.notes import ASIDE, Cleared, expunging, remove_blob
 from strata.erase.remove import Waiting
-from strata.errors import InvalidRequest, Unavailable
+from strata.errors import Unavailable
 from strata.gc.reach import reach
 from strata.machine.machine import Machine
 from strata.state.erasing import readers_before
 from strata.store.interface import Scrubbing
-from strata.store.keys import BlobKind, generation_of, parse_key, shard_prefix
+from strata.store.keys import BlobKind, blob_kind, generation_of, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -91,11 +91,3 @@ def scrubbed(stores: Stores) -> str:
     if not isinstance(stores.consensus, Scrubbing):
         return ""
     return retry(stores.consensus.scrub)
-
-
-def blob_kind(key: str) -> BlobKind | None:
-    """Return the kind of a blob; None for a key that is not ours."""
-    try:
-        return parse_key(key).kind
-    except InvalidRequest:
-        return None

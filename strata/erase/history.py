@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from strata.erase.clear import blob_kind
 from strata.erase.notes import Cleared, remove_blob
 from strata.erase.remove import add_suppressed, known_suppressed
 from strata.erase.texts import Terms
@@ -29,7 +28,7 @@ from strata.state.catalog import encode_catalog, set_catalog
 from strata.state.erasing import forget_verdicts
 from strata.state.state import Erasure
 from strata.store import keys
-from strata.store.keys import BlobKind
+from strata.store.keys import BlobKind, blob_kind
 from strata.store.open import Stores
 from strata.store.retry import retry
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from strata.erase.clear import blob_kind
 from strata.erase.parts import Finder, RowsTask, tasks_of
 from strata.erase.remove import known_suppressed, parts_of
 from strata.erase.texts import Terms
@@ -29,7 +28,7 @@ from strata.parts.fetch import part_batches
 from strata.parts.suppressed import Suppressed
 from strata.state.codec import encode_state
 from strata.state.state import State
-from strata.store.keys import BlobKind, shard_prefix
+from strata.store.keys import BlobKind, blob_kind, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 

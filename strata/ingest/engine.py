@@ -29,6 +29,7 @@ from strata.ingest.updates import check_spec
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import paths_used
 from strata.model.journals import check_not_journal
@@ -107,11 +108,28 @@ def ingest_steps(  # noqa: PLR0913  the same
     The tasks of all steps run in parallel, as far as the runner allows. `dry_run`: files are read
     and checked, and nothing is written. `lease` is held while there is something to write.
 
-    Raises: as `ingest`, and Fenced when the lease has expired meanwhile; the batches before the
-    failed one stay committed.
+    Raises: as `ingest`, and Fenced when the lease has expired meanwhile, or others replaced what is
+    read, and a sweep took it; the batches before the failed one stay committed.
     Cost: reads every source file once; steps that are already committed read none.
     """
     check_not_journal(name)
+    with noticed(Machine(stores), name):
+        yield from _in_order(
+            stores, settings, name, steps, write_format, runner, lease, dry_run=dry_run
+        )
+
+
+def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
+    stores: Stores,
+    settings: Settings,
+    name: str,
+    steps: Sequence[Step],
+    write_format: str | None,
+    runner: Runner,
+    lease: Lease | None,
+    *,
+    dry_run: bool,
+) -> Iterator[IngestReport]:
     machine = Machine(stores)
     state = machine.load(name)
     check_spec(state.spec, state.relation)

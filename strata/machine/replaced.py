@@ -7,39 +7,36 @@ from functools import partial
 from strata.errors import Corrupt, Fenced
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
-from strata.state.state import State
 from strata.store.retry import retry
 
 
 @contextmanager
-def noticed(machine: Machine, planned: State, done: str) -> Iterator[None]:
-    """Separate a lost blob from one that went with a batch that the shard has no more.
+def noticed(machine: Machine, shard: str, done: str = "") -> Iterator[None]:
+    """Separate a lost blob from one that went with what the shard has no more.
 
-    `done` says in errors what is done with the batches of the planned state: "merged".
-    Raises: Fenced for the latter.
+    `done` says in errors what is done with the batches of the shard: "merged"; "": they are read.
+    Raises: Fenced for the latter; InvalidRequest when the shard was dropped.
     """
     try:
         yield
     except Corrupt as error:
         key, blob = error.details.get("part", error.details.get("key")), machine.stores.blob
-        if (
-            not key
-            or retry(partial(blob.get, str(key))) is not None
-            or _names(machine, planned, key)
-        ):
+        if not key or retry(partial(blob.get, str(key))) is not None or _names(machine, shard, key):
             raise
         raise Fenced(
-            f"a batch was replaced while it was {done}, by an erasure or a merge",
-            shard=planned.name,
+            f"a batch was replaced while it was {done}, by an erasure or a merge"
+            if done
+            else "what this run reads was replaced by another one, and is gone",
+            shard=shard,
             key=key,
-            cure=f"run again; what is {done} stays {done}",
+            cure=f"run again; what is {done or 'committed'} stays {done or 'committed'}",
         ) from error
 
 
-def _names(machine: Machine, planned: State, key: object) -> bool:
+def _names(machine: Machine, shard: str, key: object) -> bool:
     """Return whether the newest state names a blob, or what it names cannot be known."""
     try:
-        named = named_by(machine.stores.blob, machine.load(planned.name), {}, set())
+        named = named_by(machine.stores.blob, machine.load(shard), {}, set())
         return any(one == key for one in named)
     except Corrupt:
         return True

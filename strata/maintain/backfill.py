@@ -126,7 +126,7 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     """
     selection = selection or Selection()
     state = Machine(stores).load(shard)
-    with noticed(Machine(stores), state, "described"):
+    with noticed(Machine(stores), state.name, "described"):
         planned = plan_backfill(stores, state, selection)
     report = BackfillReport(
         shard,
@@ -140,7 +140,7 @@ def backfill_shard(  # noqa: PLR0913  what, where, and how
     if dry_run or not planned.parts:
         return report
     began_ms = stores.clock()
-    with held(lease) as writer, noticed(Machine(stores), state, "described"):
+    with held(lease) as writer, noticed(Machine(stores), state.name, "described"):
         work = _Work(stores, state, selection, usefulness or {}, log, writer)
         report = work.run(planned.batches, runner, commit_bytes, report)
     took_ms = stores.clock() - began_ms

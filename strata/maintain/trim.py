@@ -76,7 +76,7 @@ def trim_shard(  # noqa: PLR0913  what, how far, and how
     used = usage.recent(stores, shard, settings)
     filters = [*registered, *_logged(used)][:FILTERS_MAX]
     job = _Job(stores, state, selection, _spec(state, budget_bytes), filters)
-    with noticed(Machine(stores), state, "trimmed"):
+    with noticed(Machine(stores), state.name, "trimmed"):
         surveys = job.survey(runner)
         weights = column_weights(used, filters, surveys)
         above = any(survey.rows for survey in surveys)

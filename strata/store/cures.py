@@ -1,7 +1,9 @@
-"""What people can do about errors of a file system."""
+"""What errors of a file system mean, and what people can do about them."""
 
 import errno
 from typing import Final
+
+from strata.errors import InvalidRequest, StrataError, Unavailable
 
 CURES: Final = {  # by the number of the operating system's error
     errno.ENOSPC: "make room on this disk",
@@ -11,3 +13,20 @@ CURES: Final = {  # by the number of the operating system's error
     errno.EROFS: "mount the file system for writing",
     errno.EMFILE: "raise the limit of open files",
 }
+# Errors that say nothing of the file: this process, this machine, a disk, a network.
+PASSING: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+)
+AGAIN: Final = "check the disk or its network, then run again"
+
+
+def unreadable(what: str, error: OSError, *, cure: str | None = None, **where: str) -> StrataError:
+    """Return the error of a file that cannot be read: `what` cannot be read.
+
+    What may pass is Unavailable; of the rest the file or its rights are the reason.
+    """
+    said = {**where, "reason": error.strerror or str(error)}
+    if error.errno in PASSING:
+        again = CURES.get(error.errno, AGAIN)
+        return Unavailable(f"{what} cannot be read now", certain=True, **said, cure=again)
+    return InvalidRequest(f"{what} cannot be read", **said, cure=cure)

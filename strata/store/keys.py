@@ -351,6 +351,14 @@ def parse_key(key: str) -> BlobKey:
     return BlobKey(check_name(shard), BlobKind(kind), name)
 
 
+def blob_kind(key: str) -> BlobKind | None:
+    """Return the kind of a blob; None for a key that is not ours."""
+    try:
+        return parse_key(key).kind
+    except InvalidRequest:
+        return None
+
+
 def state_key(shard: str) -> str:
     """Return the consensus key of a shard's state."""
     return f"{_ROOT}/{check_name(shard)}"

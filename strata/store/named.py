@@ -1,16 +1,20 @@
 """Read blobs that are named by their content, and detect damage.
 
 Disks, networks and memory flip bits. A Parquet part has checksums of its own. The smaller blobs
-have their hash in the name, which is compared each time that one is read whole.
+have their hash in the name, which is compared each time that one is read whole. Documents that
+people take away have a digest in themselves.
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import orjson
+
 from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.store.interface import Blob
-from strata.store.keys import named_hash, names_content
+from strata.store.keys import content_hash, named_hash, names_content
 from strata.store.retry import Sleep, retry
 
 CURE: Final = "bring back the blob from a backup of the bucket; `strata validate` looks at the rest"
@@ -41,6 +45,12 @@ def get_named(
             cure=cure,
         )
     return data
+
+
+def fields_digest(document: Mapping[str, Any]) -> str:
+    """Return the digest of a JSON object for its field `digest`: that of all other fields."""
+    fields = {name: value for name, value in document.items() if name != "digest"}
+    return content_hash(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
 
 
 def other_bytes(key: str, digest: str, /, **where: Any) -> StrataError:

@@ -5,6 +5,7 @@ laptop `of_token` lets in who has the token that the command printed. Only a hom
 there has a `Desk`, which takes answers; elsewhere nothing on a page changes anything.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -151,7 +152,7 @@ def of_token(app: FastAPI, token: str) -> FastAPI:
 
     @app.middleware("http")
     async def admitted(request: Request, call_next: Any) -> Response:
-        if request.headers.get("host", "").rpartition(":")[0] not in LOOPBACK:
+        if re.sub(r":\d+\Z", "", request.headers.get("host", "")) not in LOOPBACK:
             return Response("this console answers on loopback only", 421)
         given = request.query_params.get("token", "")
         if given:

@@ -9,7 +9,6 @@ The time of change is the inode's (ctime). A person who replaces a file by one o
 its time of modification as well. Only the kernel sets the inode's.
 """
 
-import errno
 import io
 import os
 import stat
@@ -21,14 +20,10 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land.source_file import SourceFile
-from strata.store.cures import CURES
+from strata.store.cures import AGAIN, CURES, PASSING, unreadable
 
 HIDDEN: Final = "._"
 OPENED: Final = "/proc/self/fd"  # where Linux says which file is open under a number
-# Errors that say nothing of the file: this process, this machine, a disk, a network.
-_PASSING: Final = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
-)
 LINKS: Final = "[ingest] follow_links = true"
 
 Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
@@ -105,10 +100,10 @@ class Folder:
         except FileNotFoundError as error:
             raise file_gone(shown_name(self._name(folder)), "folder") from error
         except OSError as error:
-            raise InvalidRequest(
-                "a source folder cannot be read",
+            raise unreadable(
+                "a source folder",
+                error,
                 folder=shown_name(self._name(folder)),
-                reason=error.strerror,
                 cure="give the ingest the right to read it, or move it away",
             ) from error
 
@@ -218,8 +213,8 @@ def open_local(file: SourceFile) -> pa.NativeFile:
         if isinstance(error, FileNotFoundError):
             raise file_gone(file.name) from error
         said = {"file": file.name, "reason": error.strerror or str(error)}
-        if error.errno in _PASSING:
-            cure = CURES.get(error.errno, "check the disk or its network, then run again")
+        if error.errno in PASSING:
+            cure = CURES.get(error.errno, AGAIN)
             raise Unavailable(
                 "the source file cannot be opened now", certain=True, **said, cure=cure
             ) from error
@@ -250,7 +245,7 @@ class LocalFile(io.FileIO):
                 certain=True,
                 file=self._shown,
                 reason=error.strerror,
-                cure="check the disk or its network, then run again",
+                cure=AGAIN,
             ) from error
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from strata import gc
 from strata.backup import Backup, back_up, drop_points, restore, verify_point, verify_shard
-from strata.backup.point import BEGUN, FOLDER
+from strata.backup.point import BEGUN, FOLDER, Point
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
@@ -212,11 +212,11 @@ def test_damage_is_never_saved_and_never_restored(
         restore(new.stores, Backup(target), **WHO)
     assert new.machine.names() == []
     point = Backup(target).point()
-    assert [k for k, _ in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
+    assert [one.key for one in verify_point(Backup(target), point, point.shards[0]).wrong] == [key]
 
     damage(world.blob, key)
     found = verify_shard(world.stores, "s", SETTINGS)
-    assert [k for k, _ in found.wrong] == [key]
+    assert [one.key for one in found.wrong] == [key]
     with pytest.raises(Corrupt):
         back_up(world.stores, MemoryBlob(), SETTINGS)
 
@@ -329,7 +329,7 @@ def test_a_missing_blob_makes_no_point(world: World, target: MemoryBlob) -> None
     with pytest.raises(Corrupt, match="it is missing"):
         back_up(world.stores, target, SETTINGS)
     assert Backup(target).names() == []
-    assert [k for k, _ in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
+    assert [one.key for one in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
 
 
 def test_a_backup_in_the_store_itself_is_refused(world: World) -> None:
@@ -474,4 +474,53 @@ def test_a_drop_killed_anywhere_leaves_the_other_point_whole(
         backup = Backup(target)
         assert second.name in backup.names()
         assert verify_point(backup, second, second.shard("s")).wrong == ()
+        again = first.name if any(first.name in key for key in target.live) else second.name
+        drop_points(backup, [again], world.now_ms)
+        kept = () if again == second.name else named_in(backup, second)
+        marks = {key for key in target.live if key.startswith(f"{FOLDER}dropping-")}
+        assert {*target.live} - marks == {*kept}, "nothing is left of the killed drop"
     assert calls > 10
+
+
+def named_in(backup: Backup, point: Point) -> set[str]:
+    documents = {f"{FOLDER}{point.name}/{name}" for name in ("s.json", "s.blobs", "point.json")}
+    return {*backup.sizes(point, point.shard("s"))} | documents
+
+
+def test_a_drop_beside_a_backup_of_days_leaves_no_half_point(world: World) -> None:
+    """The mark of the backup is so old that the drop takes its process for dead."""
+
+    class Slow(MemoryBlob):
+        first = ""
+
+        def set(self, key: str, data: bytes) -> None:
+            super().set(key, data)
+            self.live[key] = data, world.now_ms
+            if "/parts/" in key and self.first:
+                world.now_ms += 25 * 3_600_000
+                name, self.first = self.first, ""
+                drop_points(Backup(self), [name], world.now_ms)
+
+    target = Slow()
+    first = back_up(world.stores, target, SETTINGS).point
+    world.append(7_000)
+    target.first = first.name
+    with pytest.raises(Unavailable, match="points were dropped while this one was added"):
+        back_up(world.stores, target, SETTINGS)
+    assert Backup(target).names() == []
+    point = back_up(world.stores, target, SETTINGS).point
+    assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
+    drop_points(Backup(target), [point.name], world.now_ms)
+    assert target.live == {}
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_drop(
+    world: World, target: MemoryBlob
+) -> None:
+    first = back_up(world.stores, target, SETTINGS).point
+    for left in ("20260101T000000.000-dead/s.json", "20260101T000000.000-dead/begun"):
+        target.live[f"{FOLDER}{left}"] = (b"{}", world.now_ms - 2 * 86_400_000)
+    drop_points(Backup(target), [first.name], world.now_ms)
+    assert target.live == {}
+    with pytest.raises(InvalidRequest, match="there is no backup here"):
+        drop_points(Backup(target), [first.name], world.now_ms)

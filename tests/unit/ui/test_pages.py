@@ -399,8 +399,10 @@ def test_on_a_laptop_only_the_token_opens(local: TestClient) -> None:
 
 def test_another_name_of_this_machine_is_refused(local: TestClient) -> None:
     local.get("/?token=secret")
-    answer = local.get("/", headers={"host": "evil.example:8000"})
-    assert answer.status_code == 421
+    for host in ("evil.example:8000", "evil.example", "127.0.0.1.evil.example:80", "a@127.0.0.1:1"):
+        assert local.get("/", headers={"host": host}).status_code == 421
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::1]:8000"):  # a browser leaves out port 80
+        assert local.get("/", headers={"host": host}).status_code == 200
 
 
 def test_errors_are_pages_and_nothing_is_posted(stores: Stores) -> None:

@@ -16,7 +16,7 @@ UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
 MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
-TOGETHER: Final = 1024  # texts that are read at once, to see whether a type fits
+_AT_ONCE: Final = 1024  # texts that are read at once, to see whether a type fits
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
@@ -76,7 +76,7 @@ def _all_read(texts: pa.Array, name: str) -> bool:
     while start < len(texts):
         if len(from_text(texts.slice(start, count), kind).bad):
             return False
-        start, count = start + count, min(4 * count, TOGETHER)
+        start, count = start + count, min(4 * count, _AT_ONCE)
     return True
 
 

@@ -96,6 +96,13 @@ class TextFormat(Format):
             raw = self.rows(part, columns)
             yield replace(raw, number=file.number, before=part.before, whole=part.is_whole)
 
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """See `Format`: the first records, of about `size_bytes` unpacked."""
+        if file.size_bytes <= size_bytes and not is_packed(file):
+            return file
+        with _range(file) as stream:
+            return replace(file, piece=next(_texts(file, self, stream, size_bytes)))
+
     def parts(self, file: SourceFile, part_bytes: int = PART_BYTES) -> Iterator[SourceFile]:
         """Yield a file or piece in parts that are read at once.
 

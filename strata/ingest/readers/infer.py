@@ -15,7 +15,7 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, common_type
-from strata.ingest.readers.propose import Why, proposed
+from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
@@ -48,14 +48,15 @@ def infer(
 
     Raises: InvalidRequest if there are no files, their names do not show their format, or they lack
     a key column.
-    Cost: reads up to FILES files, twice where they are small.
+    Cost: reads up to FILES files, of texts the first LOOKED_BYTES, a few times.
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
         raise InvalidRequest("there are no files to infer from", path=path)
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
-    some = list({f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values())
+    chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()
+    some = [format_of(kind).head(file, LOOKED_BYTES) for file in chosen]
     dialect = format_of(kind).dialect(some)
     columns, rows = _columns(some, kind, dialect, envelope)
     missing = [column for column in key if column not in columns]

@@ -21,7 +21,7 @@ from strata.model.types import Kind
 from strata.stats.members import SET_VALUES, form_of
 from strata.stats.protected import most_bytes
 
-LOOKED_BYTES: Final = 32 << 20  # a larger file is not examined for values
+LOOKED_BYTES: Final = 32 << 20  # of a text are examined for values, and no larger file of columns
 LEAST_ROWS: Final = 20  # of fewer rows nothing is concluded
 _TIMES: Final = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE)
 _NAMED_LIKE: Final = re.compile(
@@ -170,7 +170,7 @@ def typed_tables(
         for c in relation.columns
     ]
     for file in files:
-        if file.size_bytes > LOOKED_BYTES:
+        if file.piece is None and file.size_bytes > LOOKED_BYTES:
             continue
         try:
             for raw in read_file(file, spec, relation, {}):

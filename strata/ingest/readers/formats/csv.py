@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import BOM, SourceFile, read_text
+from strata.ingest.land.files import BOM, FileRange, SourceFile, read_text, unpacked
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.csv_lines import located_records
@@ -402,6 +402,14 @@ class Csv(TextFormat):
     def ends(self, dialect: Dialect, *, within: bool) -> Ends:
         """See `TextFormat`."""
         return CsvRecords(dialect.delimiter)
+
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """See `Format`; quotes open behind a delimiter."""
+        with unpacked(file) as stream:
+            first = stream.read(HEADER_BYTES)
+        piece = FileRange(0, len(first), len(first), data=first)
+        delimiter = delimiter_of(replace(file, piece=piece))
+        return super().head(replace(file, dialect=Dialect(delimiter)), size_bytes)
 
     def header(self, file: SourceFile, text: bytes) -> bytes:
         """See `TextFormat`."""

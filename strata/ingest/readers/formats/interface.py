@@ -38,6 +38,13 @@ class Format(Protocol):
         Raises: InvalidRequest for a file of the wrong shape.
         """
 
+    def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
+        """Return a file of which no more is read than needed to propose a declaration.
+
+        Raises: as `read`.
+        """
+        return file
+
     @abstractmethod
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """Return a type for each column of a file, and how many rows were examined.

@@ -223,6 +223,31 @@ def test_what_is_proposed_takes_files_of_r_and_pandas_in(tmp_path: Path) -> None
     assert (report.updates, report.counts.rejected) == (30, 0)
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.json", "x.jsonl.xz"])
+def test_of_a_large_file_the_first_records_are_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strata.ingest.readers.infer.LOOKED_BYTES", 4096)
+    world = World(tmp_path)
+    rows = [{"id": n, "note": 'a;"b"\nc', "at": f"2024-01-{n % 28 + 1:02}"} for n in range(3000)]
+    if ".csv" in name:
+        lines = [f'{r["id"]};"a;""b""\nc";{r["at"]}\n' for r in rows]
+        data = ("id;note;at\n" + "".join(lines)).encode()
+    elif ".jsonl" in name:
+        data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+    else:
+        data = orjson.dumps(rows)
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(Path(name).suffix, bytes)
+    (tmp_path / name).write_bytes(pack(data))
+
+    found = infer(world.settings, "new", name)
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"id": "int64", "note": "string", "at": "date"}
+    assert 20 < found.rows < 500
+    assert (found.declaration["key"], found.declaration["order"]) == (["id"], ["at"])
+
+
 def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     lines = "EU,NA,1.1,-\nNA,x,1.10,a\nAS,,NA,-\n"

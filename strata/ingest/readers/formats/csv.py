@@ -41,10 +41,8 @@ MIN_BLOCK_BYTES: Final = 1 << 16
 HEADER_BYTES: Final = 1 << 20
 
 SEPARATORS: Final = (",", ";", "\t", "|")
-WORDS: Final = (  # may mean null
-    "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "\\N", "NaN", "nan", "None", "-", "--", "?",
-    ".",
-)  # fmt: skip
+_MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
+WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
 CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 

@@ -39,7 +39,7 @@ class Format(Protocol):
         """
 
     def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
-        """Return a file of which no more is read than needed to propose a declaration.
+        """Return the part of a file that is read to propose a declaration.
 
         Raises: as `read`.
         """

@@ -44,9 +44,8 @@ def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
 def test_quoted_nulls_are_null_where_the_type_has_no_texts(put) -> None:
     """Programs that quote each field write `""` for null."""
     data = b'id,n,day,at,s,j\n"1","","NA","","",""\n"2","5","2024-01-31","31.01.2024","NA","{}"\n'
-    kinds = {
-        "id": "int64", "n": "float64", "day": "date", "at": "date", "s": "varchar(1)", "j": "jsonb"
-    }  # fmt: skip
+    names, types = ["id", "n", "day", "at", "s", "j"], "int64 float64 date date varchar(1) jsonb"
+    kinds = dict(zip(names, types.split(), strict=True))
     forms = {"at": parse_form("dd.MM.yyyy", Kind.DATE)}
     wanted = [WantedColumn(n, parse_type(k), True, form=forms.get(n)) for n, k in kinds.items()]
 

@@ -105,9 +105,16 @@ def guess_values(values: Sequence[object]) -> Guess:
 def _of_numbers(some: Sequence[Any]) -> str:
     """Return the type that holds numbers when some are kept as text."""
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
-        return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
+        small = all(-(2**63) <= int(value) < 2**63 for value in some)
+        return "int64" if small else _numeric_or_json(some)
     exact = all(type(value) is not NumberText or len(value) < LONG for value in some)
-    return "float64" if exact else "numeric"
+    return "float64" if exact else _numeric_or_json(some)
+
+
+def _numeric_or_json(some: Sequence[Any]) -> str:
+    """Return the type that keeps all digits of numbers."""
+    texts = pa.array([str(value) for value in some], pa.string())
+    return "numeric" if _all_read(texts, "numeric") else "jsonb"
 
 
 _ARROW: Final[Mapping[str, str]] = {

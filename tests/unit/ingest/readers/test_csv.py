@@ -72,6 +72,12 @@ def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
         read_csv(put(b",_c0\n1,2\n"), ["_c0"])
 
 
+@pytest.mark.parametrize("data", [b"sep=;\na;b\n1;2\n", b",,\na,b,c\n", b"SEP=\t\na\tb\n"])
+def test_a_first_line_that_names_no_column_is_refused(put, data: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="the first line is no header"):
+        read_csv(put(data), ["a", "b"])
+
+
 def test_a_header_that_is_not_utf8_is_refused(put) -> None:
     with pytest.raises(InvalidRequest, match="the header is not UTF-8") as refused:
         read_csv(put("größe,b\n1,2\n".encode("latin-1")), ["b"])

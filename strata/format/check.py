@@ -62,17 +62,18 @@ def compare(
 
     Both must have the same types. A missing row group or reordered rows show as mismatches.
     """
-    check = PartCheck(rows=len(stored[0]) if stored else 0)
+    valid: dict[int, int] = {}
+    invalid: dict[int, int] = {}
+    shown: list[Mismatch] = []
     for column, left, right in zip(columns, decoded, stored, strict=True):
         wrong = np.flatnonzero(differs(left, right))
-        shown = tuple(
+        invalid[column.id] = len(wrong)
+        valid[column.id] = len(right) - len(wrong)
+        shown += (
             Mismatch(first_row + int(i), column.id, shorten(left[int(i)]), shorten(right[int(i)]))
-            for i in wrong[:MAX_SHOWN]
+            for i in wrong[: MAX_SHOWN - len(shown)]
         )
-        check = check.plus(
-            PartCheck(0, {column.id: len(right) - len(wrong)}, {column.id: len(wrong)}, shown)
-        )
-    return check
+    return PartCheck(len(stored[0]) if stored else 0, valid, invalid, tuple(shown))
 
 
 def differs(left: pa.Array, right: pa.Array) -> Bools:

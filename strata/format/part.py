@@ -155,7 +155,8 @@ class _Side:
 
     def decode(self, batch: pa.RecordBatch, first_row: int) -> dict[int, pa.Array]:
         """Decode the wanted columns from the row codec's bytes; return them by id."""
-        wanted = [place for place, column in enumerate(self.stored) if column in self.found]
+        ids = {column.id for column in self.found}
+        wanted = [place for place, column in enumerate(self.stored) if column.id in ids]
         decoded = decode_rows(
             batch.column(self.codec),
             [column.type for column in self.stored],

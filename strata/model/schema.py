@@ -72,7 +72,8 @@ class Relation:
     @cached_property
     def value_columns(self) -> tuple[Column, ...]:
         """Return the value columns in declared order."""
-        return tuple(column for column in self.columns if column.id not in self.key)
+        key = set(self.key)
+        return tuple(column for column in self.columns if column.id not in key)
 
     @cached_property
     def sort_ids(self) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
 MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
-TOGETHER: Final = 1024  # texts that are read at once, to see whether a type fits
+_AT_ONCE: Final = 1024  # texts that are read at once, to see whether a type fits
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
     "bool": r"^\s*[01]\s*$",
@@ -76,7 +76,7 @@ def _all_read(texts: pa.Array, name: str) -> bool:
     while start < len(texts):
         if len(from_text(texts.slice(start, count), kind).bad):
             return False
-        start, count = start + count, min(4 * count, TOGETHER)
+        start, count = start + count, min(4 * count, _AT_ONCE)
     return True
 
 
@@ -105,9 +105,16 @@ def guess_values(values: Sequence[object]) -> Guess:
 def _of_numbers(some: Sequence[Any]) -> str:
     """Return the type that holds numbers when some are kept as text."""
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
-        return "int64" if all(-(2**63) <= int(value) < 2**63 for value in some) else "numeric"
+        small = all(-(2**63) <= int(value) < 2**63 for value in some)
+        return "int64" if small else _numeric_or_json(some)
     exact = all(type(value) is not NumberText or len(value) < LONG for value in some)
-    return "float64" if exact else "numeric"
+    return "float64" if exact else _numeric_or_json(some)
+
+
+def _numeric_or_json(some: Sequence[Any]) -> str:
+    """Return the type that keeps all digits of numbers."""
+    texts = pa.array([str(value) for value in some], pa.string())
+    return "numeric" if _all_read(texts, "numeric") else "jsonb"
 
 
 _ARROW: Final[Mapping[str, str]] = {

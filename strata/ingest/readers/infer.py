@@ -5,12 +5,13 @@ shard is pinned to it. Nothing is inferred again later: a file that does not fit
 rows are rejected. A doubtful column becomes text, or jsonb if it is nested.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import PACKINGS, SourceFile, files_at
+from strata.ingest.land.files import BOM, PACKINGS, SourceFile, files_at, unpacked
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
@@ -21,6 +22,7 @@ from strata.model.settings import Settings
 from strata.model.spec import DELIMITER, FORMATS
 
 _PROPOSED: Final = ("append", "upsert")  # envelopes whose key and order are seen in the rows
+PEEKED_BYTES: Final = 1 << 20
 FILES: Final = 5  # to read: the first, the last, and some in between
 
 
@@ -55,17 +57,24 @@ def infer(
         raise InvalidRequest("there are no files to infer from", path=path)
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
-    some = list({f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values())
-    some = [format_of(kind).head(file, LOOKED_BYTES) for file in some]
+    chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()
+    some = [format_of(kind).head(file, LOOKED_BYTES) for file in chosen]
     dialect = format_of(kind).dialect(some)
     columns, rows = _columns(some, kind, dialect, envelope)
+    if not columns:
+        raise InvalidRequest(
+            "the files have no columns to infer from",
+            path=path,
+            format=kind,
+            cure="rows are objects with names, or lines below a header",
+        )
     missing = [column for column in key if column not in columns]
-    if missing or not columns:
+    if missing:
         raise InvalidRequest(
             "no such column in the files",
             shard=name,
             column=",".join(missing),
-            cure=one_of(missing[0] if missing else "", columns),
+            cure=one_of(missing[0], columns),
         )
     declared = [
         {"name": column, "type": text or format_of(kind).untyped}
@@ -129,4 +138,17 @@ def _format(file: SourceFile) -> str:
             file=file.name,
             cure=f"--format: one of {', '.join(sorted(FORMATS))}",
         )
-    return known[suffixes[-1]]
+    found = known[suffixes[-1]]
+    return "jsonl" if found == "json" and _holds_lines(file) else found
+
+
+def _holds_lines(file: SourceFile) -> bool:
+    """Return whether a file holds an object a line, as Spark writes .json."""
+    with unpacked(file) as stream:
+        first, _, rest = stream.read(PEEKED_BYTES).removeprefix(BOM).lstrip().partition(b"\n")
+    if not first.startswith(b"{") or not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except ValueError:
+        return False

@@ -21,6 +21,7 @@ from strata.kernels.arrays import Ints
 
 ROW_BYTES: Final = 64 << 20  # limit of a row; the same as of a text's record
 WORD_BYTES: Final = 8
+_SOME_ROWS: Final = 256  # rows whose texts are read at once where they cannot be dictionaries
 
 Opened = AbstractContextManager[Any]  # a `ParquetFile`
 
@@ -57,7 +58,7 @@ def spread(
     total, largest, before = others, 0, 0
     with opened(texts) as parquet:
         for n, group in zip(groups, found, strict=True):
-            sizes, unknown = _rows_of(parquet, n, texts, group)
+            sizes, unknown = _rows_of(parquet, n, texts, group, opened)
             _check_rows(file, sizes, before)
             total += int(sizes.sum()) + unknown * len(sizes)
             largest = max(largest, int(sizes.max(initial=0)) + unknown)
@@ -65,7 +66,13 @@ def spread(
     return Spread(total, largest + others // max(1, rows))
 
 
-def _rows_of(parquet: Any, number: int, texts: Sequence[str], group: Any) -> tuple[Ints, int]:
+def _rows_of(
+    parquet: Any,
+    number: int,
+    texts: Sequence[str],
+    group: Any,
+    opened: Callable[[list[str]], Opened],
+) -> tuple[Ints, int]:
     """Return the bytes of the texts of each row of a row group, and what they may take on top.
 
     One column is held at a time.
@@ -77,9 +84,20 @@ def _rows_of(parquet: Any, number: int, texts: Sequence[str], group: Any) -> tup
         except pa.ArrowNotImplementedError:  # inner texts in more than one dictionary
             unknown += group.total_byte_size
             continue
-        column = np.concatenate([row_bytes(chunk) for chunk in table.column(0).chunks] or [sizes])
+        except OSError:  # texts behind their lengths, which Arrow reads into no dictionary
+            with opened([]) as plain:
+                column = _plainly(plain, number, path)
+        else:
+            chunks = table.column(0).chunks
+            column = np.concatenate([row_bytes(chunk) for chunk in chunks] or [sizes])
         sizes = column if not len(sizes) else sizes + column
     return sizes, unknown
+
+
+def _plainly(parquet: Any, number: int, path: str) -> Ints:
+    """Return the bytes of the texts of each row of one column, some rows at a time."""
+    batches = parquet.iter_batches(batch_size=_SOME_ROWS, row_groups=[number], columns=[path])
+    return np.concatenate([np.zeros(0, np.int64), *(row_bytes(b.column(0)) for b in batches)])
 
 
 def _check_rows(file: str, sizes: Ints, before: int) -> None:

@@ -43,10 +43,9 @@ HEADER_BYTES: Final = 1 << 20
 
 _BREAKS: Final = re.compile(rb"[\r\n]*+")
 SEPARATORS: Final = (",", ";", "\t", "|")
-WORDS: Final = (  # may mean null
-    "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "\\N", "NaN", "nan", "None", "-", "--", "?",
-    ".",
-)  # fmt: skip
+_MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
+WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
+EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter
 CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 
@@ -110,12 +109,17 @@ def _one_line(header: Sequence[str], delimiter: str) -> str:
 def csv_texts(source: SourceFile) -> pa.Table:
     """Return all columns of a file as text, empty fields as null, only rows that fit the header.
 
+    Bytes that are not UTF-8 are replaced.
+
     Raises: InvalidRequest for a file without a header.
     """
     data = read_text(source)
     header, body = header_of(source, data)
     check_columns(source.name, header, header, line=1)
-    table, _ = _parse(source, data[body:], header)
+    rows = data[body:]
+    if not is_utf8(rows):  # ingest rejects such rows; see `doubts`
+        rows = rows.decode(errors="replace").encode()
+    table, _ = _parse(source, rows, header)
     return table
 
 
@@ -170,8 +174,17 @@ def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
 
     The row names of R and the index of pandas stand in such a column.
 
-    Raises: InvalidRequest for a name that is not UTF-8.
+    Raises: InvalidRequest for a name that is not UTF-8, and for a line without names.
     """
+    if EXCEL.fullmatch(header[0]) or not any(name.strip() for name in header):
+        raise InvalidRequest(
+            "the first line is no header",
+            file=source.name,
+            line=1,
+            value=source.dialect.delimiter.join(header)[:SHOWN],
+            cure="begin with the names of the columns; what Excel writes as sep=; is declared: "
+            "source.delimiter",
+        )
     found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
     for name in found:
         if clean(name) != name:
@@ -370,6 +383,17 @@ def null_words(table: pa.Table) -> set[str]:
     return found
 
 
+def _doubted_bytes(file: SourceFile) -> Iterator[str]:
+    """Yield a note if some text is not UTF-8."""
+    lines = read_text(file).split(b"\n")
+    first = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
+    if first is not None:
+        yield (
+            f"{file.name}: line {first} is not UTF-8, and rows like it are rejected; convert the "
+            "file, for example by iconv -f WINDOWS-1252 -t UTF-8"
+        )
+
+
 def _doubted_nulls(name: str, texts: pa.Array, nulls: Collection[str]) -> Iterator[str]:
     """Yield a note for each word that a column of texts has as well, and that is null there."""
     for word in sorted(set(nulls) - {""}):
@@ -402,7 +426,7 @@ def _doubted_numbers(name: str, texts: pa.ChunkedArray) -> Iterator[str]:
 class Csv(TextFormat):
     """CSV; a range of it begins with the header of the file."""
 
-    suffixes = (".csv",)
+    suffixes = (".csv", ".tsv")
     row_text = "csv"
     joins = True
     untyped = "string"
@@ -446,10 +470,11 @@ class Csv(TextFormat):
     def doubts(
         self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
     ) -> Sequence[str]:
-        """See `Format`: words that are null in a column of texts, numbers that may be versions."""
+        """See `Format`: bytes that are no UTF-8, words that are null, numbers that are versions."""
         assert dialect is not None
         found: dict[str, None] = {}
         for file in files:
+            found |= dict.fromkeys(_doubted_bytes(file))
             table = rows_as_texts(file, dialect.delimiter, ROWS)
             for name in table.column_names:
                 if types[name] == "string":

@@ -48,9 +48,8 @@ def test_unquoted_empty_and_na_are_null_and_quoted_are_text(put) -> None:
 def test_quoted_nulls_are_null_where_the_type_has_no_texts(put) -> None:
     """Programs that quote each field write `""` for null."""
     data = b'id,n,day,at,s,j\n"1","","NA","","",""\n"2","5","2024-01-31","31.01.2024","NA","{}"\n'
-    kinds = {
-        "id": "int64", "n": "float64", "day": "date", "at": "date", "s": "varchar(1)", "j": "jsonb"
-    }  # fmt: skip
+    names, types = ["id", "n", "day", "at", "s", "j"], "int64 float64 date date varchar(1) jsonb"
+    kinds = dict(zip(names, types.split(), strict=True))
     forms = {"at": parse_form("dd.MM.yyyy", Kind.DATE)}
     wanted = [WantedColumn(n, parse_type(k), True, form=forms.get(n)) for n, k in kinds.items()]
 
@@ -75,6 +74,12 @@ def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
         assert raw.header == "_c0,a,_c2"
     with pytest.raises(InvalidRequest, match="column twice"):
         read_csv(put(b",_c0\n1,2\n"), ["_c0"])
+
+
+@pytest.mark.parametrize("data", [b"sep=;\na;b\n1;2\n", b",,\na,b,c\n", b"SEP=\t\na\tb\n"])
+def test_a_first_line_that_names_no_column_is_refused(put, data: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="the first line is no header"):
+        read_csv(put(data), ["a", "b"])
 
 
 def test_a_header_that_is_not_utf8_is_refused(put) -> None:

@@ -223,6 +223,68 @@ def test_what_is_proposed_takes_files_of_r_and_pandas_in(tmp_path: Path) -> None
     assert (report.updates, report.counts.rejected) == (30, 0)
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.jsonl", "x.json", "x.jsonl.xz"])
+def test_of_a_large_file_the_first_records_are_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strata.ingest.readers.infer.LOOKED_BYTES", 4096)
+    world = World(tmp_path)
+    rows = [{"id": n, "note": 'a;"b"\nc', "at": f"2024-01-{n % 28 + 1:02}"} for n in range(3000)]
+    if ".csv" in name:
+        lines = [f'{r["id"]};"a;""b""\nc";{r["at"]}\n' for r in rows]
+        data = ("id;note;at\n" + "".join(lines)).encode()
+    elif ".jsonl" in name:
+        data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+    else:
+        data = orjson.dumps(rows)
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(Path(name).suffix, bytes)
+    (tmp_path / name).write_bytes(pack(data))
+
+    found = infer(world.settings, "new", name)
+
+    types = {c["name"]: c["type"] for c in found.declaration["columns"]}
+    assert types == {"id": "int64", "note": "string", "at": "date"}
+    assert 20 < found.rows < 500
+    assert (found.declaration["key"], found.declaration["order"]) == (["id"], ["at"])
+
+
+def test_bytes_that_are_no_utf8_are_named_and_their_rows_rejected(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    lines = [f"{n},x".encode() for n in range(40)]
+    (tmp_path / "x.csv").write_bytes(b"\n".join([b"id,name", *lines, "40,é".encode("latin-1")]))
+
+    found = infer(world.settings, "new", "x.csv")
+
+    (note,) = found.notes
+    assert note.startswith("x.csv: line 42 is not UTF-8")
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, None, files_at(str(tmp_path), ["x.csv"]))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.counts.rejected) == (40, 1)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.json.gz"])
+def test_an_object_a_line_is_jsonl_under_the_name_of_json(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path)
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    for text, kind in ((b'{"a": 1}\n{"a": 2}\n', "jsonl"), (b'{"a": 1}\n', "json")):
+        (tmp_path / name).write_bytes(pack(text))
+        found = infer(world.settings, "new", name)
+        assert found.declaration["source"]["format"] == kind
+    (tmp_path / name).write_bytes(pack(b"[]"))
+    with pytest.raises(InvalidRequest, match="no columns to infer from"):
+        infer(world.settings, "new", name)
+
+
+def test_json_numbers_that_no_numeric_holds_are_jsonb(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("x.jsonl", f'{{"a": {int("1" * 45)}, "b": {10**30}}}\n{{"a": 1, "b": 0.5}}\n')
+
+    found = infer(world.settings, "new", "x.jsonl")
+
+    assert [c["type"] for c in found.declaration["columns"]] == ["jsonb", "numeric"]
+
+
 def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     lines = "EU,NA,1.1,-\nNA,x,1.10,a\nAS,,NA,-\n"

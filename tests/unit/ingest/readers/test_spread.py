@@ -1,6 +1,7 @@
 """Files in which texts repeat: small on disk, large once they are spelled out."""
 
 import io
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,22 @@ def test_what_rows_take_is_known_of_each_row_group(tmp_path: Path) -> None:
         bound = spread("x", metadata, groups, opened, 1 << 40)
         assert bound.total >= found.total
         assert bound.largest >= found.largest
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_that_arrow_reads_into_no_dictionary_are_read(tmp_path: Path, encoding: str) -> None:
+    """DuckDB and parquet-java write them so in the second version of Parquet."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": [f"text {n}" * (n % 7) for n in range(1000)], "list": [["a"]] * 1000})
+    coded = {"text": encoding, "list.list.element": encoding}
+    pq.write_table(table, path, use_dictionary=False, column_encoding=coded, row_group_size=700)
+
+    (raw,) = read_parquet(_source(path), ["text", "list"])
+
+    assert raw.columns["text"].to_pylist() == table["text"].to_pylist()
+    opened = partial(pq.ParquetFile, path)
+    found = spread("x", pq.read_metadata(path), [0, 1], lambda t: opened(read_dictionary=t), 0)
+    assert found.total >= sum(map(len, table["text"].to_pylist())) + 1000
 
 
 def _source(path: Path) -> SourceFile:

@@ -94,5 +94,5 @@ def test_texts_of_no_type_are_tried_a_few_at_a_time(monkeypatch: pytest.MonkeyPa
     tried.clear()
     late = [*map(str, range(20_000)), "x"]
     assert type_of_texts(pa.array(late)) == "string"
-    assert max(tried) == guess.TOGETHER
+    assert max(tried) < len(late)
     assert tried[-1] == 1  # the texts after numbers are no dates, either

@@ -20,7 +20,7 @@ _NULL: Final = np.frombuffer(b"null", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class LineMembers:
     """Where the values of some keys are in the lines of a text."""
 
     raw: Bytes
@@ -51,7 +51,7 @@ class Members:
         return None if bad.any() else values
 
 
-def members_of(data: bytes, names: Sequence[str]) -> Members | None:
+def members_of(data: bytes, names: Sequence[str]) -> LineMembers | None:
     """Return the members of JSON lines, which are UTF-8; None: read them one by one.
 
     Errs: is None for some lines that are objects, and finds members in some that are not.
@@ -66,7 +66,7 @@ def members_of(data: bytes, names: Sequence[str]) -> Members | None:
     if count < 0:
         return None
     keys = frozenset(data[at : at + size].decode() for at, size in others[:count].tolist())
-    return Members(raw, tuple(names), begins, ends, keys)
+    return LineMembers(raw, tuple(names), begins, ends, keys)
 
 
 def warm() -> None:

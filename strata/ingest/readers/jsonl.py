@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from strata.ingest.land.files import SourceFile, read_text
-from strata.ingest.readers.json_members import Members, members_of
+from strata.ingest.readers.json_members import LineMembers, members_of
 from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.readers.objects import Objects, exact_lines, read_array, read_lines
 from strata.ingest.readers.source import Raw, RawFile
@@ -103,7 +103,7 @@ def _converted(values: pa.Array, target: ColumnType) -> Cast:
     return Cast(values, NONE_BAD) if target.kind is Kind.JSONB else from_arrow(values, target)
 
 
-def _may_lose(columns: Mapping[str, pa.Array], members: Members, names: Sequence[str]) -> bool:
+def _may_lose(columns: Mapping[str, pa.Array], members: LineMembers, names: Sequence[str]) -> bool:
     """Return whether an object may be rejected for what is lost of it.
 
     Errs: returns True also where all objects are rows.

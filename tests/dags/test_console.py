@@ -62,7 +62,7 @@ def test_who_may_sees_the_shards_of_the_settings_below_the_prefix(app):
     seen = TestClient(app, root_path="/strata")
     assert 'href="/strata/shards/s"' in seen.get("/").text
     plain = seen.get("/shards/s", params={"where": "id > 1"})
-    other = seen.get("/shards/s", params={"where": "id % 2 = 1"})
+    other = seen.get("/shards/s", params={"where": "id * 2 = 2"})
     assert (plain.status_code, other.status_code) == (200, 200)
     refusal = "columns that are compared with constants"  # no Java machine starts in the server
     assert (refusal in plain.text, refusal in other.text) == (False, True)

@@ -133,6 +133,15 @@ class Purges(Protocol):
 
 
 @runtime_checkable
+class Rooted(Protocol):
+    """A blob store below a folder, which somebody may move away, or whose disk may be missing."""
+
+    def is_there(self) -> bool:
+        """Return whether the folder is there; before the first write it is not."""
+        ...
+
+
+@runtime_checkable
 class Scrubbing(Protocol):
     """A `Consensus` that can overwrite what dropped values have left in its files."""
 

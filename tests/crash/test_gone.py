@@ -166,7 +166,7 @@ def test_no_shard_begins_anew_over_the_blobs_of_another_life(store: Store) -> No
     with pytest.raises(Corrupt, match="the database of states does not know it") as caught:
         Machine(store.open()).create(parse_spec(SPEC))
     assert "sqlite:///" in str(caught.value)
-    with pytest.raises(InvalidRequest, match="no such shard.*consensus=.sqlite:"):
+    with pytest.raises(InvalidRequest, match=r"no such shard.*sqlite:"):
         store.read(store.open())
     (store.root / "c.db").rename(store.root / "st/c.db")
     assert store.read(store.open()) == 4

@@ -18,9 +18,9 @@ def check_folder(stores: Stores, state: State) -> None:
 
     Raises: Unavailable, naming the folder. Without batches there may be no folder yet.
     """
-    away = isinstance(stores.blob, Rooted) and not stores.blob.is_there()
-    if away and any(batch.manifest for batch in state.batches):
-        raise folder_gone(stores.settings.blob)
+    blob, named = stores.blob, any(batch.manifest for batch in state.batches)
+    if named and isinstance(blob, Rooted) and not blob.is_there():
+        raise folder_gone(blob.place)
 
 
 def unknown_shard(stores: Stores, shard: str, known: Collection[str]) -> InvalidRequest:

@@ -162,6 +162,11 @@ class DiskBlob:
         with _outside(root):
             yield from _walk(root / folder, f"{folder}/" if folder else "", prefix)
 
+    @property
+    def place(self) -> str:
+        """See `Rooted.place`."""
+        return str(self.root)
+
     def is_there(self) -> bool:
         """See `Rooted.is_there`."""
         found = self.root.is_dir()
@@ -173,7 +178,7 @@ class DiskBlob:
         if self.root.is_dir():
             self._seen = True
         elif self._seen:
-            raise folder_gone(str(self.root))
+            raise folder_gone(self.place)
 
     def _live(self, key: str) -> Path:
         return self.root / check_key(key)

@@ -136,6 +136,11 @@ class Purges(Protocol):
 class Rooted(Protocol):
     """A blob store below a folder, which somebody may move away, or whose disk may be missing."""
 
+    @property
+    def place(self) -> str:
+        """Return the path of the folder."""
+        ...
+
     def is_there(self) -> bool:
         """Return whether the folder is there; before the first write it is not."""
         ...

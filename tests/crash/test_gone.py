@@ -14,9 +14,11 @@ from strata.ingest.engine import ingest
 from strata.machine.machine import Machine
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
+from strata.parts.fetch import part_bytes, source_of
 from strata.shard import Shard
 from strata.store.disk import DiskBlob
-from strata.store.open import Stores, open_stores
+from strata.store.named import get_named
+from strata.store.open import Stores, open_blob, open_stores
 from strata.store.retry import Patience
 from strata.store.sql import SqlConsensus
 
@@ -157,6 +159,23 @@ def test_a_process_that_finds_no_blobs_names_their_folder(store: Store, done: st
         DONE[done](store, stores)
     assert caught.value.cure is not None
     assert not (store.root / "st/blob").exists()
+
+
+def test_a_task_that_finds_no_blobs_names_their_folder_too(store: Store) -> None:
+    """A task has a plan, and opens the blobs alone: it has not seen their folder before."""
+    stores = store.open()
+    plan = Shard(stores, "s").plan()
+    source = source_of(open_blob(store.settings.store), Machine(stores).load("s"))
+    (store.root / "st/blob").rename(store.root / "away")
+    for call in (
+        lambda: part_bytes(source, plan.fetched[0]),
+        lambda: get_named(source.blob, plan.fetched[0].key, "a part"),
+    ):
+        with pytest.raises(Unavailable, match="the folder of blobs is gone"):
+            call()
+    (store.root / "st/blob").mkdir()
+    with pytest.raises(Corrupt, match="a part is missing"):
+        part_bytes(source, plan.fetched[0])
 
 
 def test_no_shard_begins_anew_over_the_blobs_of_another_life(store: Store) -> None:

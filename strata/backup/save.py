@@ -23,8 +23,9 @@ from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
+from strata.model.journals import is_journal
 from strata.model.runner import Runner, serial
-from strata.model.settings import Settings
+from strata.model.settings import Settings, without_password
 from strata.model.shown import json_of
 from strata.state.codec import encode_state
 from strata.state.state import State
@@ -79,8 +80,9 @@ def back_up(
 
     Each shard is in the state that it has when its turn comes, and complete: a hold keeps its blobs
     until they are copied. A run that ends early leaves no point; the next one uses what it copied.
-    Raises: InvalidRequest when the backup would lie in the store itself; Corrupt for a blob that is
-    missing or damaged, which makes no point, unless it is history; Unavailable.
+    Raises: InvalidRequest when the backup would lie in the store itself, or there is no shard;
+    Corrupt for a blob that is missing or damaged, which makes no point, unless it is history;
+    Unavailable.
     Cost: reads and writes the blobs that the backup lacks; lists both stores by shard.
     """
     backup = Backup(target)
@@ -112,6 +114,12 @@ def _added(  # noqa: PLR0913, PLR0917  what the point is of
 ) -> BackupReport:
     machine, target = Machine(stores), backup.blob
     chosen = machine.names() if names is None else list(names)
+    if all(map(is_journal, chosen)) and names is None:
+        raise InvalidRequest(
+            "there is no shard to save, and a point without any would be the newest",
+            consensus=without_password(stores.settings.consensus),
+            cure="name the database that was meant; journals alone are saved when they are named",
+        )
     for shard in names or ():
         machine.load(shard)
     saved: list[SavedShard] = []

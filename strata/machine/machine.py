@@ -20,7 +20,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine import ledger
 from strata.machine.documents import Documents
 from strata.machine.lean import moved_out
-from strata.machine.names import nearest_shards
+from strata.machine.presence import check_folder, first_blob, no_state, unknown_shard
 from strata.model.journals import check_not_journal
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
@@ -76,7 +76,7 @@ class Machine:
         A dropped shard begins anew only with `revive`. `journal`: Strata makes it for itself.
 
         Raises: InvalidRequest when the shard has another declaration, or was dropped; or a new one
-        protects more statistics than its budget holds.
+        protects more statistics than its budget holds; Corrupt for blobs of it without a state.
         """
         if not journal:
             check_not_journal(spec.name)
@@ -93,6 +93,10 @@ class Machine:
                 check_alive(found)
                 check_same(found, spec)
                 return found
+            if (stored := first_blob(self.stores, spec.name)) is not None:
+                if self._find(spec.name) is not None:
+                    continue  # somebody has just created it
+                raise no_state(self.stores, spec.name, stored)
             check_budget(spec)
             check_members(first.relation, spec.stats, spec.name)
             check_pairs(first.relation, spec.stats, spec.name)
@@ -129,16 +133,17 @@ class Machine:
     def load(self, name: str, *, dropped: bool = False) -> State:
         """Return the newest state of a shard; with `dropped` also a tombstone.
 
-        Raises: InvalidRequest for an unknown shard, naming existing ones, or for a dropped one.
+        Raises: InvalidRequest for an unknown shard, naming existing ones, or for a dropped one;
+        Unavailable when the state has batches and the folder of blobs is not there.
         """
-        return self._loaded(name, dropped=dropped).state
+        state = self._loaded(name, dropped=dropped).state
+        check_folder(self.stores, state)
+        return state
 
     def _loaded(self, name: str, *, dropped: bool) -> Version:
         found = self._documents.head(name)
         if found is None:
-            raise InvalidRequest(
-                "no such shard", shard=name, cure=nearest_shards(name, self.names())
-            )
+            raise unknown_shard(self.stores, name, self.names())
         if not dropped:
             check_alive(found.state)
         return found

@@ -20,6 +20,7 @@ from strata.model.schema import Relation
 from strata.parts.manifests import CURE
 from strata.state.state import State
 from strata.store.interface import Blob
+from strata.store.named import lost_blob
 from strata.store.retry import retry
 from strata.updates.merge import HEAD_ROWS
 from strata.updates.order import is_sorted, sort_updates
@@ -148,7 +149,7 @@ class BlobFile(io.RawIOBase):
     def _get(self, start: int, length: int) -> bytes:
         data = retry(partial(self._blob.get, self._key, start, length))
         if data is None:
-            raise Corrupt("a part is missing")
+            raise lost_blob(self._blob, Corrupt("a part is missing"))
         if len(data) != length:
             raise Corrupt("a part is shorter than its manifest says", recorded=self._size)
         return data
@@ -161,7 +162,8 @@ def part_bytes(source: PartSource, ref: PartRef) -> bytes:
     """
     data = retry(partial(source.blob.get, ref.key))
     if data is None:
-        raise Corrupt("a part is missing", shard=source.shard, part=ref.key, cure=CURE)
+        error = Corrupt("a part is missing", shard=source.shard, part=ref.key, cure=CURE)
+        raise lost_blob(source.blob, error)
     if len(data) != ref.size_bytes:
         raise Corrupt(
             "a part has another size than its manifest says",

@@ -343,9 +343,11 @@ def request_id(shard: str, asked: Request) -> str:
 def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Request]:
     rollout = _lapsed(state, now_ms)
     if rollout.request is None:
-        gone = "it was not answered in time" if state.rollout.request else "nobody asked"
         raise InvalidRequest(
-            "no step is asked for", shard=state.name, reason=gone, cure="strata rollout request"
+            "no step is asked for",
+            shard=state.name,
+            reason=_why_closed(state, named),
+            cure="strata rollout request",
         )
     there = request_id(state.name, rollout.request)
     if named is not None and named.strip() != there:
@@ -358,6 +360,17 @@ def _open(state: State, now_ms: int, named: str | None) -> tuple[Rollout, Reques
             cure=f"look at `strata rollout show {state.name}`, and answer what it shows",
         )
     return rollout, rollout.request
+
+
+def _why_closed(state: State, named: str | None) -> str:
+    """Return why no request is open: the answer to the named one, which a killed run may repeat."""
+    if state.rollout.request is not None:
+        return "it was not answered in time"
+    wanted = (named or "").strip()
+    for entry in reversed(state.rollout.entries):
+        if wanted and entry.request == wanted and entry.what in {"approved", "rejected"}:
+            return f"it was {entry.what} already, by {entry.by}"
+    return "nobody asked"
 
 
 def _next_step(state: State, to: str, percent: int) -> Mode:

@@ -329,7 +329,13 @@ def _lapsed(book: Book, now_ms: int) -> Book:
 
 def _open(book: Book, named: str) -> PolicyRequest:
     if book.request is None:
-        raise InvalidRequest("no change of the policy is asked for", cure="strata rollout gates")
+        lines = (one for one in reversed(book.entries) if one.what in {"approved", "rejected"})
+        last = next((one for one in lines if one.request == named.strip()), None)
+        raise InvalidRequest(
+            "no change of the policy is asked for",
+            reason=f"it was {last.what} already, by {last.by}" if last else "nobody asked",
+            cure="strata rollout gates",
+        )
     there = request_id(book.request)
     if named.strip() != there:
         raise InvalidRequest(

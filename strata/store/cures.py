@@ -30,3 +30,13 @@ def unreadable(what: str, error: OSError, *, cure: str | None = None, **where: s
         again = CURES.get(error.errno, AGAIN)
         return Unavailable(f"{what} cannot be read now", certain=True, **said, cure=again)
     return InvalidRequest(f"{what} cannot be read", **said, cure=cure)
+
+
+def folder_gone(path: str) -> Unavailable:
+    """Return the error for a folder of blobs that was there before."""
+    return Unavailable(
+        "the folder of blobs is gone",
+        certain=True,
+        path=path,
+        cure="mount its disk or bring the folder back, and run again; nothing is made in its place",
+    )

@@ -26,7 +26,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.store.cures import CURES
+from strata.store.cures import CURES, folder_gone
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
@@ -43,6 +43,7 @@ class DiskBlob:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Use the folder `root`, relative to the current directory; made at the first write."""
         self.root = Path(root).absolute()
+        self._seen = False  # whether the folder was there; then it is never made anew
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         """See `Blob.get`."""
@@ -51,9 +52,11 @@ class DiskBlob:
         with _outside(path):
             try:
                 with path.open("rb") as file:
+                    self._seen = True
                     file.seek(start)
                     return file.read(-1 if length is None else length)
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                self._check_there()
                 return None
 
     def set(self, key: str, data: bytes) -> None:
@@ -86,6 +89,7 @@ class DiskBlob:
         """See `Blob.list`."""
         folder, _, _ = check_prefix(prefix).rpartition("/")
         with _outside(self.root):
+            self._check_there()
             yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
 
     def delete(self, key: str) -> int | None:
@@ -98,6 +102,7 @@ class DiskBlob:
                 os.utime(path)  # from now on its age is the time since its deletion
                 path.replace(aside)
             except (FileNotFoundError, NotADirectoryError):
+                self._check_there()
                 return None
         with _outside(path, certain=False):
             _sync(aside.parent)
@@ -157,6 +162,24 @@ class DiskBlob:
         with _outside(root):
             yield from _walk(root / folder, f"{folder}/" if folder else "", prefix)
 
+    @property
+    def place(self) -> str:
+        """See `Rooted.place`."""
+        return str(self.root)
+
+    def is_there(self) -> bool:
+        """See `Rooted.is_there`."""
+        found = self.root.is_dir()
+        self._seen = self._seen or found
+        return found
+
+    def _check_there(self) -> None:
+        """Refuse to go on where the folder was there and is gone: its disk, or somebody's `mv`."""
+        if self.root.is_dir():
+            self._seen = True
+        elif self._seen:
+            raise folder_gone(self.place)
+
     def _live(self, key: str) -> Path:
         return self.root / check_key(key)
 
@@ -192,6 +215,7 @@ class DiskBlob:
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder and its parents, each durable before it gets an entry."""
+        self._check_there()
         rights = self._rights()
         missing: list[Path] = []
         at = folder

@@ -133,6 +133,20 @@ class Purges(Protocol):
 
 
 @runtime_checkable
+class Rooted(Protocol):
+    """A blob store below a folder, which somebody may move away, or whose disk may be missing."""
+
+    @property
+    def place(self) -> str:
+        """Return the path of the folder."""
+        ...
+
+    def is_there(self) -> bool:
+        """Return whether the folder is there; before the first write it is not."""
+        ...
+
+
+@runtime_checkable
 class Scrubbing(Protocol):
     """A `Consensus` that can overwrite what dropped values have left in its files."""
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 import orjson
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
-from strata.store.interface import Blob
+from strata.store.cures import folder_gone
+from strata.store.interface import Blob, Rooted
 from strata.store.keys import content_hash, named_hash, names_content
 from strata.store.retry import Sleep, retry
 
@@ -31,11 +32,12 @@ def get_named(
 ) -> bytes:
     """Return the bytes of a blob that is named by its content; `what` names it in errors.
 
-    Raises: Corrupt when it is missing or its bytes differ from what was written; Unavailable.
+    Raises: Corrupt when it is missing or its bytes differ from what was written; Unavailable, also
+    when the folder of all blobs is gone.
     """
     data = retry(partial(blob.get, key), sleep=sleep)
     if data is None:
-        raise Corrupt(f"{what} is missing", key=key, **details, cure=cure)
+        raise lost_blob(blob, Corrupt(f"{what} is missing", key=key, **details, cure=cure))
     if not names_content(key, data):
         raise Corrupt(
             f"{what} is damaged: its bytes are not those that its name was made from",
@@ -45,6 +47,13 @@ def get_named(
             cure=cure,
         )
     return data
+
+
+def lost_blob(blob: Blob, error: Corrupt) -> StrataError:
+    """Return the error for a missing blob, or another one if the whole folder of blobs is gone."""
+    if isinstance(blob, Rooted) and not blob.is_there():
+        return folder_gone(blob.place)
+    return error
 
 
 def fields_digest(document: Mapping[str, Any]) -> str:

@@ -185,6 +185,9 @@ class Postgres:
             f"{when}; then its write-ahead log and archive, until they are recycled"
         )
 
+    def check_there(self, *, certain: bool = True) -> None:
+        """Do nothing: the server says so itself."""
+
     def absent(self) -> bool:
         """Return False: reading creates nothing, since a server exists or does not."""
         return False

@@ -73,6 +73,7 @@ class SqlConsensus:
             done = self._database.compare_and_set(cursor, key, expected, new.seqno, new.data)
             if done:
                 self._settle(key, new.seqno, written=True)
+                self._database.check_there(certain=False)
             return done
 
         return self._run(insert, writes=True)
@@ -127,6 +128,10 @@ class SqlConsensus:
 
     # ------------------------------------------------------------------ inside
 
+    def _absent(self) -> bool:
+        self._database.check_there()
+        return self._database.absent()
+
     def _new(self) -> Sqlite | Postgres:
         return (Sqlite if self._url.get_backend_name() == "sqlite" else Postgres)(self._url)
 
@@ -138,7 +143,7 @@ class SqlConsensus:
                 self._settle(key, found[-1].seqno, written=False)
             return found
 
-        return [] if self._database.absent() else self._run(read)
+        return [] if self._absent() else self._run(read)
 
     def _settle(self, key: str, seqno: int, *, written: bool) -> None:
         """Make a version durable before anybody learns of it; the connection is still open."""
@@ -157,6 +162,7 @@ class SqlConsensus:
         deadline = time.monotonic() + BUSY_S
         attempt = 0
         while True:
+            self._database.check_there()
             connection = self._connection(deadline)
             try:
                 with _cursor(connection) as cursor:
@@ -232,7 +238,7 @@ class SqlConsensus:
     # Last in the class: below it, `list` in an annotation would name this method.
     def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
         """See `Consensus.list`."""
-        if self._database.absent():
+        if self._absent():
             return []
         query = _KEYS
         if holding:

@@ -74,6 +74,7 @@ class Sqlite:
         self._file = Path(url.database or "").absolute()
         self._sync: GroupSync | None = None
         self._turns: Turns | None = None
+        self._seen: tuple[int, int] | None = None  # the file that was opened
 
     def engine(self) -> sa.Engine:
         """Return a pool of connections, and create the folder. Raises: Unavailable."""
@@ -91,6 +92,7 @@ class Sqlite:
                 path=str(error.filename or folder),
                 reason=error.strerror,
             ) from error
+        self._seen = self._seen or self._found()
         # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
         if self._readable_only():
             return sa.create_engine(self.url, isolation_level="AUTOCOMMIT", creator=self._read_only)
@@ -182,6 +184,27 @@ class Sqlite:
         if busy:
             return "the write-ahead log of SQLite is in use: run again when nobody reads"
         return ""
+
+    def check_there(self, *, certain: bool = True) -> None:
+        """Refuse to go on where the file was removed or replaced since it was opened.
+
+        SQLite goes on with a file that has no name any more, and makes a missing one anew.
+        Raises: Unavailable; not `certain`: something was written there.
+        """
+        if self._seen is not None and self._found() != self._seen:
+            raise Unavailable(
+                "the file of the consensus database was removed or replaced",
+                certain=certain,
+                path=str(self._file),
+                cure="bring it back, or mount its disk, and run again",
+            )
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self._file.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def absent(self) -> bool:
         """Return whether the file is missing: then nothing is stored, and reading creates none."""

@@ -9,7 +9,8 @@ from strata.audit.standing import standing
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Thresholds
-from strata.rollout import ladder
+from strata.rollout import ladder, policy
+from strata.rollout.people import Person
 from strata.rollout.policy import Policy
 from strata.state.state import Request, RolloutEntry, State
 from strata.state.step import step
@@ -79,8 +80,23 @@ def test_an_approval_names_the_request(named: str) -> None:
 def test_nothing_is_approved_where_nothing_is_asked() -> None:
     state, shown = ask(NEW)
     state = approve(state, shown)
-    with pytest.raises(InvalidRequest, match="no step is asked for"):
+    with pytest.raises(InvalidRequest, match="no step is asked for") as caught:
         approve(state, shown)
+    assert caught.value.details["reason"] == "it was approved already, by bob"
+    with pytest.raises(InvalidRequest, match="nobody asked"):
+        approve(state, "00ff")
+
+
+def test_a_killed_answer_to_a_change_of_the_policy_is_known_when_it_is_repeated() -> None:
+    ann, bob = Person("ann"), Person("bob")
+    book = policy.ask(policy.Book(), 1000, to={"audit_days": 9}, who=ann, reason="more")
+    assert book.request is not None
+    shown = policy.request_id(book.request)
+    book = policy.reject(book, 2000, request=shown, who=bob, reason="I looked")
+    for request, reason in ((shown, "it was rejected already, by bob"), ("00ff", "nobody asked")):
+        with pytest.raises(InvalidRequest, match="no change of the policy is asked for") as caught:
+            policy.approve(book, 3000, request=request, who=bob, reason="I looked")
+        assert caught.value.details["reason"] == reason
 
 
 def test_each_field_of_a_request_is_part_of_its_identity() -> None:

@@ -1,7 +1,7 @@
 """A backup brings back what there was, whole or not at all, whatever happens meanwhile."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
@@ -12,6 +12,7 @@ from strata.backup import Backup, back_up, drop_points, restore, verify_point, v
 from strata.backup.point import BEGUN, FOLDER, Point
 from strata.backup.save import HISTORY
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.history.journal import journal_spec
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.state.holds import hold
@@ -330,6 +331,24 @@ def test_a_missing_blob_makes_no_point(world: World, target: MemoryBlob) -> None
         back_up(world.stores, target, SETTINGS)
     assert Backup(target).names() == []
     assert [one.key for one in verify_shard(world.stores, "s", SETTINGS).wrong] == [key]
+
+
+def test_a_store_without_shards_makes_no_point(world: World, target: MemoryBlob) -> None:
+    """The newest point would be an empty one: another database was meant, or it was lost."""
+    kept = back_up(world.stores, target, SETTINGS).point
+    new = lost(world)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="there is no shard to save"):
+            back_up(new.stores, target, SETTINGS)
+        new.machine.create(journal_spec("strata_operations", Line, ("what",)), journal=True)
+    assert Backup(target).names() == [kept.name]
+    assert not [key for key in target.live if key.endswith(f"/{BEGUN}")]
+    assert back_up(new.stores, target, SETTINGS, ["strata_operations"]).point.shards
+
+
+@dataclass(frozen=True)
+class Line:
+    what: str
 
 
 def test_a_backup_in_the_store_itself_is_refused(world: World) -> None:

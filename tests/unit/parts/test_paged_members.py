@@ -119,7 +119,7 @@ def test_sweeps_and_backups_know_filters(size: int, monkeypatch: pytest.MonkeyPa
         assert live <= {*target.live}
         lost, data = next((key, one.blob.live[key]) for key in sorted(live))
         del one.blob.live[lost]
-        assert [key for key, _ in verify_shard(one.stores, "s", SETTINGS).wrong] == [lost]
+        assert [one.key for one in verify_shard(one.stores, "s", SETTINGS).wrong] == [lost]
         one.blob.live[lost] = data
         one.blob.live.clear()
         one.machine.drop("s", by="ann", reason="lost")

@@ -366,7 +366,7 @@ def test_sweeps_and_backups_know_pages() -> None:
         (some,) = world.stored("pages")[:1]
         data = world.blob.live.pop(some)
         found = verify_shard(world.stores, "s", SETTINGS).wrong
-        assert [key for key, _ in found] == [some]
+        assert [one.key for one in found] == [some]
         world.blob.live[some] = data
 
         world.blob.live.clear()

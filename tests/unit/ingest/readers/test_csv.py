@@ -78,6 +78,18 @@ def test_a_first_line_that_names_no_column_is_refused(put, data: bytes) -> None:
         read_csv(put(data), ["a", "b"])
 
 
+def test_why_bytes_that_are_no_text_are_rejected_is_said(put) -> None:
+    raw = read_csv(put(b"id,a\n1,x\n2,\xe9\n"), ["id", "a"])
+    wanted = [
+        WantedColumn("id", parse_type("int64"), True),
+        WantedColumn("a", parse_type("string"), True),
+    ]
+
+    (reject,) = rejects(raw, typed_rows(raw, wanted).bad)
+
+    assert reject.reason == "not readable as string: its bytes are not UTF-8"
+
+
 def test_a_header_that_is_not_utf8_is_refused(put) -> None:
     with pytest.raises(InvalidRequest, match="the header is not UTF-8") as refused:
         read_csv(put("größe,b\n1,2\n".encode("latin-1")), ["b"])

@@ -51,6 +51,10 @@ from strata.updates.order import one_chunk
 
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
+_ONE_MORE: Final = (
+    "give each field a name: R's write.table leaves out that of the first column, unless "
+    "col.names = NA; a delimiter at the end of each row makes one field more"
+)
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -83,7 +87,9 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         raise InvalidRequest(
             "no row of the file fits its header",
             **details(malformed[0]),
-            cure="quoted with double quotes; check source.format and source.delimiter",
+            cure=_ONE_MORE
+            if all(row.actual_columns == len(header) + 1 for row in invalid)
+            else "quoted with double quotes; check source.format and source.delimiter",
         )
 
     def locate(rows: Rows) -> list[Located]:

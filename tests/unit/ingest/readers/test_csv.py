@@ -72,6 +72,15 @@ def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
         read_csv(put(b",_c0\n1,2\n"), ["_c0"])
 
 
+def test_a_header_that_lacks_one_name_is_answered_with_who_writes_so(put) -> None:
+    with pytest.raises(InvalidRequest, match="no row of the file fits its header") as refused:
+        read_csv(put(b"a,b\n1,2,3\n4,5,6\n"), ["a", "b"])
+    assert "write.table" in (refused.value.cure or "")
+    with pytest.raises(InvalidRequest, match="no row of the file fits its header") as refused:
+        read_csv(put(b"a,b\n1,2,3\n4,5,6,7\n"), ["a", "b"])
+    assert "source.delimiter" in (refused.value.cure or "")
+
+
 @pytest.mark.parametrize("data", [b"sep=;\na;b\n1;2\n", b",,\na,b,c\n", b"SEP=\t\na\tb\n"])
 def test_a_first_line_that_names_no_column_is_refused(put, data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="the first line is no header"):

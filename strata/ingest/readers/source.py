@@ -235,8 +235,17 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
     line, text = located
     columns = raw.original if column in raw.original else raw.columns
     shown = raw.shown(columns[column], row) if column in columns else None
+    if raw.header is not None and column in columns and not _is_text(columns[column], row):
+        reason = f"{reason}: its bytes are not UTF-8"
     header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
     return Reject(raw.file, line, column, shown, reason, text, header)
+
+
+def _is_text(values: Raw, row: int) -> bool:
+    """Return whether a field of CSV is UTF-8."""
+    value = values[row].as_py() or b""
+    text = value.decode(errors="surrogateescape")
+    return clean(text) == text
 
 
 def check_columns(

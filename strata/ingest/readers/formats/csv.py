@@ -2,51 +2,61 @@
 
 Commas, or the declared delimiter, separate fields. The quote is `"`, doubled inside quotes; a
 quoted field may contain line breaks. Blank lines are skipped. An unquoted field is null if it is
-empty or NA, or one of the declared texts; quoted fields are text. A row with more or fewer fields
+empty or NA, or one of the declared texts; quoted fields are text, unless the type of their column
+has none. A row with more or fewer fields
 than the header is malformed.
 
 Arrow parses; `csv_lines` finds the line of a row again, only when a row is rejected.
 """
 
 import csv
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import BOM, SourceFile, beginning, read_text
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.csv_checks import (
+    HEADER_BYTES,
+    SEPARATORS,
+    check_delimiter,
+    check_escapes,
+    check_quotes,
+    check_swallowed,
+    header_of,
+)
+from strata.ingest.readers.csv_doubts import (
+    doubted_bytes,
+    doubted_nulls,
+    doubted_numbers,
+    null_words,
+)
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
-from strata.ingest.readers.guess import ROWS, Guess, guess_texts, type_of_texts, without_words
+from strata.ingest.readers.guess import ROWS, Guess, guess_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
 from strata.ingest.readers.records import CsvRecords, Ends
-from strata.ingest.readers.rejects import SHOWN, Reject, details
+from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
 from strata.ingest.values.cast import Rows, from_text
-from strata.ingest.values.shown import clean
-from strata.kernels.csv_scan import swallowing
 from strata.updates.order import one_chunk
 
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
-HEADER_BYTES: Final = 1 << 20
-
 _BREAKS: Final = re.compile(rb"[\r\n]*+")
-SEPARATORS: Final = (",", ";", "\t", "|")
-_MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
-WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
-EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter
-CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
+_ONE_MORE: Final = (
+    "give each field a name: R's write.table leaves out that of the first column, unless "
+    "col.names = NA; a delimiter at the end of each row makes one field more"
+)
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -61,11 +71,11 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     """
     data = read_text(source)
     header, body = header_of(source, data)
-    _check_delimiter(source, data, header, names)
+    check_delimiter(source, data, header, names)
     check_columns(source.name, header, names, optional=optional, line=1)
-    _check_quotes(source, data)
-    _check_escapes(source, data)
-    _check_swallowed(source, data)
+    check_quotes(source, data)
+    check_escapes(source, data)
+    check_swallowed(source, data)
     table, invalid = _parse(source, data[body:], header)
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
@@ -79,7 +89,9 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         raise InvalidRequest(
             "no row of the file fits its header",
             **details(malformed[0]),
-            cure="quoted with double quotes; check source.format and source.delimiter",
+            cure=_ONE_MORE
+            if all(row.actual_columns == len(header) + 1 for row in invalid)
+            else "quoted with double quotes; check source.format and source.delimiter",
         )
 
     def locate(rows: Rows) -> list[Located]:
@@ -121,154 +133,6 @@ def csv_texts(source: SourceFile) -> pa.Table:
         rows = rows.decode(errors="replace").encode()
     table, _ = _parse(source, rows, header)
     return table
-
-
-class _Lines:
-    """The lines of a text with their ends, and how many were taken."""
-
-    def __init__(self, text: str) -> None:
-        self.position = 0
-        self._text = text
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def taken(self) -> str:
-        """Return the text that was given out so far."""
-        return self._text[: self.position]
-
-    def __next__(self) -> str:
-        if self.position >= len(self._text):
-            raise StopIteration
-        start, end = self.position, self._text.find("\n", self.position) + 1
-        self.position = end or len(self._text)
-        return self._text[start : self.position]
-
-
-def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
-    """Return the names in the header and where the next record begins; see `_named`."""
-    try:
-        lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
-        for record in csv.reader(lines, delimiter=source.dialect.delimiter):
-            if record:
-                text = lines.taken()
-                end = len(text.encode("utf-8", errors="surrogateescape"))
-                return _named(source, record), end
-    except csv.Error as error:
-        raise InvalidRequest(
-            "not a readable CSV header",
-            file=source.name,
-            line=1,
-            reason=str(error),
-            cure="end each line with LF or CRLF, not with CR alone; close what is quoted",
-        ) from error
-    raise InvalidRequest(
-        "the file is empty: it has no header",
-        file=source.name,
-        cure="give it a header, or remove it",
-    )
-
-
-def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
-    """Return the names of columns: one without a name, the first being 0, is _c0, as in Spark.
-
-    The row names of R and the index of pandas stand in such a column.
-
-    Raises: InvalidRequest for a name that is not UTF-8, and for a line without names.
-    """
-    if EXCEL.fullmatch(header[0]) or not any(name.strip() for name in header):
-        raise InvalidRequest(
-            "the first line is no header",
-            file=source.name,
-            line=1,
-            value=source.dialect.delimiter.join(header)[:SHOWN],
-            cure="begin with the names of the columns; what Excel writes as sep=; is declared: "
-            "source.delimiter",
-        )
-    found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
-    for name in found:
-        if clean(name) != name:
-            raise InvalidRequest(
-                "the header is not UTF-8",
-                file=source.name,
-                line=1,
-                column=clean(name[:SHOWN]),
-                cure="convert the file, for example by iconv -f WINDOWS-1252 -t UTF-8",
-            )
-    return found
-
-
-def _check_quotes(source: SourceFile, data: bytes) -> None:
-    """Refuse a file whose last quote is never closed: the parser would swallow the rest."""
-    if source.piece is not None and source.piece.ended:
-        return
-    records = CsvRecords(source.dialect.delimiter)
-    last, lines, _ = records.take(data)
-    if records.open():
-        raise InvalidRequest(
-            "a quoted field never ends",
-            file=source.name,
-            line=source.before + lines + 1,
-            value=data[last : last + SHOWN].decode(errors="backslashreplace"),
-            cure="close the quote; a quote inside quotes is doubled",
-        )
-
-
-def _check_swallowed(source: SourceFile, data: bytes) -> None:
-    """Refuse a file in which rows are in the text of a field; see `swallowing`."""
-    raw = np.frombuffer(data, np.uint8)
-    start = swallowing(raw, ord(source.dialect.delimiter)) if b'"' in data else -1
-    if start < 0:
-        return
-    raise InvalidRequest(
-        "a quoted field of several lines goes on behind its closing quote",
-        file=source.name,
-        line=source.before + data.count(b"\n", 0, start) + 1,
-        value=data[start : start + SHOWN].decode(errors="backslashreplace"),
-        cure="close the quote where the field ends; a quote inside quotes is doubled",
-    )
-
-
-def _check_delimiter(
-    source: SourceFile, data: bytes, header: Sequence[str], names: Sequence[str]
-) -> None:
-    """Refuse a header of one field that another delimiter cuts into declared columns."""
-    if len(header) > 1 or len(names) <= 1:
-        return
-    for other in SEPARATORS:
-        found, _ = header_of(replace(source, dialect=Dialect(other)), data)
-        if len(set(found) & set(names)) > 1:
-            raise InvalidRequest(
-                "the fields of the file are separated otherwise than declared",
-                file=source.name,
-                line=1,
-                value=clean(header[0][:SHOWN]),
-                cure=f"source.delimiter: {json.dumps(other)}",
-            )
-
-
-def _check_escapes(source: SourceFile, data: bytes) -> None:
-    r"""Refuse a file that writes a quote within quotes as `\"`, as Spark and MySQL do by default.
-
-    Read as CSV, such a field ends at the quote, and what follows is put behind it.
-    """
-    if b"\\" not in data or b'\\"' not in data:  # one byte is sought much faster than two
-        return
-    delimiter = re.escape(source.dialect.delimiter.encode())
-    field = (
-        rb'(?:"[^"]*+(?:""[^"]*+)*+"(?:(?<=\\")(?P<behind>[^\r\n%b]))?)?+[^\r\n%b]*+(?:%b|[\r\n]|\Z)'
-        % (delimiter, delimiter, delimiter)
-    )
-    for found in re.finditer(field, data):
-        if found["behind"] is not None:
-            raise InvalidRequest(
-                "a quote within quotes is escaped by a backslash",
-                file=source.name,
-                line=source.before + data.count(b"\n", 0, found.start()) + 1,
-                value=found[0][:SHOWN].decode(errors="backslashreplace"),
-                cure='a quote inside quotes is doubled (Spark: option("escape", "\\""); MySQL: '
-                "ESCAPED BY '\"')",
-            )
 
 
 def _parse(
@@ -363,66 +227,6 @@ def rows_as_texts(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
     return csv_texts(replace(file, dialect=Dialect(delimiter, ("",)))).slice(0, rows)
 
 
-def null_words(table: pa.Table) -> set[str]:
-    """Return the words that stand for null in some column.
-
-    NA always does. Another word does if all other values of its column have one type that is not
-    text.
-    """
-    found: set[str] = set()
-    for texts in table.columns:
-        distinct = pc.unique(texts.drop_null().cast(pa.string()))
-        words = {word for word in WORDS if pc.is_in(pa.scalar(word), distinct).as_py()}
-        if words - {"NA"} and type_of_texts(without_words(texts, words)) in (
-            None,
-            "string",
-            "jsonb",
-        ):
-            words &= {"NA"}
-        found |= words
-    return found
-
-
-def _doubted_bytes(file: SourceFile) -> Iterator[str]:
-    """Yield a note if some text is not UTF-8."""
-    lines = read_text(file).split(b"\n")
-    first = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
-    if first is not None:
-        yield (
-            f"{file.name}: line {first} is not UTF-8, and rows like it are rejected; convert the "
-            "file, for example by iconv -f WINDOWS-1252 -t UTF-8"
-        )
-
-
-def _doubted_nulls(name: str, texts: pa.Array, nulls: Collection[str]) -> Iterator[str]:
-    """Yield a note for each word that a column of texts has as well, and that is null there."""
-    for word in sorted(set(nulls) - {""}):
-        count = pc.sum(pc.equal(texts, word)).as_py() or 0
-        if not count or (word == "NA" and not _are_codes(without_words(texts, nulls))):
-            continue
-        yield (
-            f"{name}: {word} is read as null, {count:,} times in the examined rows; if it is a "
-            "text, leave it out of source.nulls"
-        )
-
-
-def _are_codes(texts: pa.Array) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, CODE), min_count=1).as_py())
-
-
-def _doubted_numbers(name: str, texts: pa.ChunkedArray) -> Iterator[str]:
-    """Yield a note if numbers of a column may be versions: 1.1 and 1.10 are one number."""
-    found = set(pc.unique(texts).drop_null().cast(pa.string()).to_pylist())
-    for text in sorted(found):
-        short = text.rstrip("0")
-        if short != text and "." in short[:-1] and short in found:
-            yield (
-                f"{name}: {short} and {text} are read as one number; if they are two texts, as of "
-                "versions, declare type: string"
-            )
-            return
-
-
 class Csv(TextFormat):
     """CSV; a range of it begins with the header of the file."""
 
@@ -473,16 +277,23 @@ class Csv(TextFormat):
         """See `Format`: bytes that are no UTF-8, words that are null, numbers that are versions."""
         assert dialect is not None
         found: dict[str, None] = {}
+        lost: Counter[tuple[str, str]] = Counter()
         for file in files:
-            found |= dict.fromkeys(_doubted_bytes(file))
+            found |= dict.fromkeys(doubted_bytes(file))
             table = rows_as_texts(file, dialect.delimiter, ROWS)
             for name in table.column_names:
                 if types[name] == "string":
                     texts = table[name].cast(pa.string())
-                    found |= dict.fromkeys(_doubted_nulls(name, texts, dialect.nulls))
+                    for word, count in doubted_nulls(texts, dialect.nulls):
+                        lost[name, word] += count
                 elif types[name] in ("float64", "numeric"):
-                    found |= dict.fromkeys(_doubted_numbers(name, table[name]))
-        return tuple(found)
+                    found |= dict.fromkeys(doubted_numbers(name, table[name]))
+        nulls = [
+            f"{name}: {word} is read as null, {count:,} times in the examined rows; if it is a "
+            "text, leave it out of source.nulls"
+            for (name, word), count in lost.items()
+        ]
+        return (*nulls, *found)
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:
         """See `Format`."""

@@ -76,10 +76,31 @@ def test_a_column_without_a_name_gets_that_of_its_place(put) -> None:
         read_csv(put(b",_c0\n1,2\n"), ["_c0"])
 
 
+def test_a_header_that_lacks_one_name_is_answered_with_who_writes_so(put) -> None:
+    with pytest.raises(InvalidRequest, match="no row of the file fits its header") as refused:
+        read_csv(put(b"a,b\n1,2,3\n4,5,6\n"), ["a", "b"])
+    assert "write.table" in (refused.value.cure or "")
+    with pytest.raises(InvalidRequest, match="no row of the file fits its header") as refused:
+        read_csv(put(b"a,b\n1,2,3\n4,5,6,7\n"), ["a", "b"])
+    assert "source.delimiter" in (refused.value.cure or "")
+
+
 @pytest.mark.parametrize("data", [b"sep=;\na;b\n1;2\n", b",,\na,b,c\n", b"SEP=\t\na\tb\n"])
 def test_a_first_line_that_names_no_column_is_refused(put, data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="the first line is no header"):
         read_csv(put(data), ["a", "b"])
+
+
+def test_why_bytes_that_are_no_text_are_rejected_is_said(put) -> None:
+    raw = read_csv(put(b"id,a\n1,x\n2,\xe9\n"), ["id", "a"])
+    wanted = [
+        WantedColumn("id", parse_type("int64"), True),
+        WantedColumn("a", parse_type("string"), True),
+    ]
+
+    (reject,) = rejects(raw, typed_rows(raw, wanted).bad)
+
+    assert reject.reason == "not readable as string: its bytes are not UTF-8"
 
 
 def test_a_header_that_is_not_utf8_is_refused(put) -> None:

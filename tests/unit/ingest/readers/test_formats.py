@@ -288,19 +288,21 @@ def test_json_numbers_that_no_numeric_holds_are_jsonb(tmp_path: Path) -> None:
 def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     lines = "EU,NA,1.1,-\nNA,x,1.10,a\nAS,,NA,-\n"
-    world.put(
-        "x.csv", "continent,word,version,mark,n\n" + lines.replace("\n", ",?\n") + "AF,,2,,5\n"
-    )
+    text = "continent,word,version,mark,n\n" + lines.replace("\n", ",?\n") + "AF,,2,,5\n"
+    for name in ("in/1.csv", "in/2.csv"):
+        world.put(name, text)
 
-    found = infer(world.settings, "new", "x.csv")
+    found = infer(world.settings, "new", "in/")
 
     assert found.declaration["source"]["nulls"] == ["", "?", "NA"]
     assert found.notes == (
-        "continent: NA is read as null, 1 times in the examined rows; if it is a text, leave it "
+        "continent: NA is read as null, 2 times in the examined rows; if it is a text, leave it "
         "out of source.nulls",
         "version: 1.1 and 1.10 are read as one number; if they are two texts, as of versions, "
         "declare type: string",
     )
+    codes = infer(world.settings, "new", world.put("z.csv", "code,n\nNA,1\nDE,2\n"))
+    assert (codes.declaration["source"]["nulls"], codes.notes) == ([""], ())
     number = world.put("y.csv", "n,mark\n-,-\n5,a\n")
     (note,) = infer(world.settings, "new", number).notes
     assert note.startswith("mark: - is read as null, 1 times")

@@ -1,0 +1,173 @@
+"""The header of CSV, and what is refused before its rows are parsed.
+
+Each check finds a file that the parser would read otherwise than it was meant.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from strata.errors import InvalidRequest
+from strata.ingest.land.files import SourceFile
+from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.records import CsvRecords
+from strata.ingest.readers.rejects import SHOWN
+from strata.ingest.values.shown import clean
+from strata.kernels.csv_scan import swallowing
+
+HEADER_BYTES: Final = 1 << 20
+SEPARATORS: Final = (",", ";", "\t", "|")
+EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter
+
+
+class _Lines:
+    """The lines of a text with their ends, and how many were taken."""
+
+    def __init__(self, text: str) -> None:
+        self.position = 0
+        self._text = text
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def taken(self) -> str:
+        """Return the text that was given out so far."""
+        return self._text[: self.position]
+
+    def __next__(self) -> str:
+        if self.position >= len(self._text):
+            raise StopIteration
+        start, end = self.position, self._text.find("\n", self.position) + 1
+        self.position = end or len(self._text)
+        return self._text[start : self.position]
+
+
+def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
+    """Return the names in the header and where the next record begins; see `_named`."""
+    try:
+        lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
+        for record in csv.reader(lines, delimiter=source.dialect.delimiter):
+            if record:
+                text = lines.taken()
+                end = len(text.encode("utf-8", errors="surrogateescape"))
+                return _named(source, record), end
+    except csv.Error as error:
+        raise InvalidRequest(
+            "not a readable CSV header",
+            file=source.name,
+            line=1,
+            reason=str(error),
+            cure="end each line with LF or CRLF, not with CR alone; close what is quoted",
+        ) from error
+    raise InvalidRequest(
+        "the file is empty: it has no header",
+        file=source.name,
+        cure="give it a header, or remove it",
+    )
+
+
+def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
+    """Return the names of columns: one without a name, the first being 0, is _c0, as in Spark.
+
+    The row names of R and the index of pandas stand in such a column.
+
+    Raises: InvalidRequest for a name that is not UTF-8, and for a line without names.
+    """
+    if EXCEL.fullmatch(header[0]) or not any(name.strip() for name in header):
+        raise InvalidRequest(
+            "the first line is no header",
+            file=source.name,
+            line=1,
+            value=source.dialect.delimiter.join(header)[:SHOWN],
+            cure="begin with the names of the columns; what Excel writes as sep=; is declared: "
+            "source.delimiter",
+        )
+    found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
+    for name in found:
+        if clean(name) != name:
+            raise InvalidRequest(
+                "the header is not UTF-8",
+                file=source.name,
+                line=1,
+                column=clean(name[:SHOWN]),
+                cure="convert the file, for example by iconv -f WINDOWS-1252 -t UTF-8",
+            )
+    return found
+
+
+def check_quotes(source: SourceFile, data: bytes) -> None:
+    """Refuse a file whose last quote is never closed: the parser would swallow the rest."""
+    if source.piece is not None and source.piece.ended:
+        return
+    records = CsvRecords(source.dialect.delimiter)
+    last, lines, _ = records.take(data)
+    if records.open():
+        raise InvalidRequest(
+            "a quoted field never ends",
+            file=source.name,
+            line=source.before + lines + 1,
+            value=data[last : last + SHOWN].decode(errors="backslashreplace"),
+            cure="close the quote; a quote inside quotes is doubled",
+        )
+
+
+def check_swallowed(source: SourceFile, data: bytes) -> None:
+    """Refuse a file in which rows are in the text of a field; see `swallowing`."""
+    raw = np.frombuffer(data, np.uint8)
+    start = swallowing(raw, ord(source.dialect.delimiter)) if b'"' in data else -1
+    if start < 0:
+        return
+    raise InvalidRequest(
+        "a quoted field of several lines goes on behind its closing quote",
+        file=source.name,
+        line=source.before + data.count(b"\n", 0, start) + 1,
+        value=data[start : start + SHOWN].decode(errors="backslashreplace"),
+        cure="close the quote where the field ends; a quote inside quotes is doubled",
+    )
+
+
+def check_delimiter(
+    source: SourceFile, data: bytes, header: Sequence[str], names: Sequence[str]
+) -> None:
+    """Refuse a header of one field that another delimiter cuts into declared columns."""
+    if len(header) > 1 or len(names) <= 1:
+        return
+    for other in SEPARATORS:
+        found, _ = header_of(replace(source, dialect=Dialect(other)), data)
+        if len(set(found) & set(names)) > 1:
+            raise InvalidRequest(
+                "the fields of the file are separated otherwise than declared",
+                file=source.name,
+                line=1,
+                value=clean(header[0][:SHOWN]),
+                cure=f"source.delimiter: {json.dumps(other)}",
+            )
+
+
+def check_escapes(source: SourceFile, data: bytes) -> None:
+    r"""Refuse a file that writes a quote within quotes as `\"`, as Spark and MySQL do by default.
+
+    Read as CSV, such a field ends at the quote, and what follows is put behind it.
+    """
+    if b"\\" not in data or b'\\"' not in data:  # one byte is sought much faster than two
+        return
+    delimiter = re.escape(source.dialect.delimiter.encode())
+    field = (
+        rb'(?:"[^"]*+(?:""[^"]*+)*+"(?:(?<=\\")(?P<behind>[^\r\n%b]))?)?+[^\r\n%b]*+(?:%b|[\r\n]|\Z)'
+        % (delimiter, delimiter, delimiter)
+    )
+    for found in re.finditer(field, data):
+        if found["behind"] is not None:
+            raise InvalidRequest(
+                "a quote within quotes is escaped by a backslash",
+                file=source.name,
+                line=source.before + data.count(b"\n", 0, found.start()) + 1,
+                value=found[0][:SHOWN].decode(errors="backslashreplace"),
+                cure='a quote inside quotes is doubled (Spark: option("escape", "\\""); MySQL: '
+                "ESCAPED BY '\"')",
+            )

@@ -1,0 +1,73 @@
+"""Words of CSV that may mean null, and texts that may mean something else than is proposed."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.guess import type_of_texts, without_words
+from strata.ingest.readers.json_table import is_utf8
+
+_MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
+WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
+CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
+
+
+def null_words(table: pa.Table) -> set[str]:
+    """Return the words that stand for null in some column.
+
+    NA does, unless the others are codes of two letters. Another word does if all other values of
+    its column have one type that is not text.
+    """
+    found: set[str] = set()
+    for texts in table.columns:
+        distinct = pc.unique(texts.drop_null().cast(pa.string()))
+        words = {word for word in WORDS if pc.is_in(pa.scalar(word), distinct).as_py()}
+        if words - {"NA"} and type_of_texts(without_words(texts, words)) in (
+            None,
+            "string",
+            "jsonb",
+        ):
+            words &= {"NA"}
+        if _are_codes(without_words(texts, words)):
+            words -= {"NA"}
+        found |= words
+    return found
+
+
+def doubted_bytes(file: SourceFile) -> Iterator[str]:
+    """Yield a note if some text is not UTF-8."""
+    lines = read_text(file).split(b"\n")
+    first = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
+    if first is not None:
+        yield (
+            f"{file.name}: line {first} is not UTF-8, and rows like it are rejected; convert the "
+            "file, for example by iconv -f WINDOWS-1252 -t UTF-8"
+        )
+
+
+def doubted_nulls(texts: pa.Array, nulls: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Yield each word that a column of texts has as well, and that is null there; how often."""
+    for word in sorted(set(nulls) - {""}):
+        count = pc.sum(pc.equal(texts, word)).as_py() or 0
+        if count and (word != "NA" or _are_codes(without_words(texts, nulls))):
+            yield word, count
+
+
+def _are_codes(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, CODE), min_count=1).as_py())
+
+
+def doubted_numbers(name: str, texts: pa.ChunkedArray) -> Iterator[str]:
+    """Yield a note if numbers of a column may be versions: 1.1 and 1.10 are one number."""
+    found = set(pc.unique(texts).drop_null().cast(pa.string()).to_pylist())
+    for text in sorted(found):
+        short = text.rstrip("0")
+        if short != text and "." in short[:-1] and short in found:
+            yield (
+                f"{name}: {short} and {text} are read as one number; if they are two texts, as of "
+                "versions, declare type: string"
+            )
+            return

@@ -44,7 +44,7 @@ WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and 
 OTHERWISE: Final = {  # how files begin that are no text
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
+    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
     b"\xfd7zXZ": "xz",
     b"\x04\x22\x4d\x18": "lz4",
     b"PK\x03\x04": "zip, as files of Excel are",
@@ -53,6 +53,7 @@ OTHERWISE: Final = {  # how files begin that are no text
     b"Obj\x01": "avro",
     b"SQLite format 3\0": "sqlite",
 }
+NO_TEXT_BYTES: Final = 256  # the first ones, among which a file that is no text has a NUL
 CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 
@@ -170,7 +171,7 @@ def read_text(file: SourceFile) -> bytes:
             cure="convert it, for example by iconv -f UTF-16 -t UTF-8",
         )
     kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
-    if kind is not None and b"\0" in data[:CHUNK_BYTES]:
+    if kind is not None and (b"\0" in data[:NO_TEXT_BYTES] or kind == "bzip2"):
         raise InvalidRequest(
             "the file is no text, and its name does not say so",
             file=file.name,

@@ -12,7 +12,7 @@ from strata.kernels.jit import inlined, lean
 OTHERS: Final = 256  # different keys that are not wanted
 _QUOTE, _BACKSLASH, _COMMA, _COLON = (ord(char) for char in '"\\,:')
 _BRACE, _UNBRACE, _BRACKET, _UNBRACKET = (ord(char) for char in "{}[]")
-_SPACE, _TAB, _RETURN = (ord(char) for char in " \t\r")
+_SPACE, _TAB, _RETURN, _BREAK = (ord(char) for char in " \t\r\n")
 
 
 @inlined
@@ -180,3 +180,55 @@ def copy_values(
                 out[place + n] = data[begin + n]
             place += size
         borders[row + 1] = place
+
+
+@lean
+def array_lines(  # noqa: C901, PLR0912 -- one loop
+    data: Bytes, out: Bytes
+) -> tuple[int, int]:
+    """Write the elements of one JSON array as lines, without blanks around them.
+
+    Shape: (commas between elements, bytes written); `out` is as long as `data`. Line breaks inside
+    an element become blanks: JSON has none in its texts. -1 commas: this is no array, something
+    stands beside it, or a text has a line break.
+    """
+    depth = commas = at = place = 0
+    ended = False
+    while at < len(data):
+        byte = data[at]
+        out[place] = byte
+        if byte == _QUOTE:
+            end = _text_end(data, at + 1, len(data))
+            if depth < 1 or end >= len(data):
+                return -1, place
+            while at < end:
+                at += 1
+                place += 1
+                out[place] = data[at]
+                if data[at] in (_BREAK, _RETURN):
+                    return -1, place
+        elif byte in (_BRACE, _BRACKET):
+            if depth == 0:
+                if ended or byte == _BRACE:
+                    return -1, place
+                place -= 1
+            depth += 1
+        elif byte in (_UNBRACE, _UNBRACKET):
+            depth -= 1
+            if depth == 0:
+                ended = True
+                place -= 1
+                if byte == _UNBRACE:
+                    return -1, place
+        elif byte in (_SPACE, _TAB, _BREAK, _RETURN):
+            out[place] = _SPACE
+            if depth <= 1:
+                place -= 1
+        elif depth < 1:
+            return -1, place
+        elif byte == _COMMA and depth == 1:
+            out[place] = _BREAK
+            commas += 1
+        at += 1
+        place += 1
+    return (commas if ended and depth == 0 else -1), place

@@ -9,8 +9,8 @@ import numpy as np
 
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.json_members import members_of
-from strata.ingest.readers.jsonl import one_by_one, read_objects
-from strata.ingest.readers.objects import read_lines
+from strata.ingest.readers.jsonl import _elements, one_by_one, read_objects
+from strata.ingest.readers.objects import read_array, read_lines
 from strata.model.types import parse_type
 from tests.support.sizes import tries
 
@@ -86,6 +86,42 @@ def test_a_table_of_lines_holds_what_its_objects_hold() -> None:
         assert fast.locate(rows) == slow.locate(rows)
     assert tables > 200
     assert nulls
+
+
+def test_a_table_of_elements_holds_what_the_array_holds() -> None:
+    draw = random.Random(63)
+    types = {name: parse_type(kind) for name, kind in TYPES.items()}
+    tables = refused = 0
+    for _ in range(tries(1500, 20_000)):
+        odd = draw.choice((0.0, 0.0, 0.02, 0.1))
+        count = draw.choice((1, 2, 3, 200))
+        items = [line(draw, odd / count**0.5) for _ in range(count)]
+        if draw.random() < odd:
+            items.insert(draw.randint(0, count), draw.choice(("", "null", "[]", " ", "1", "{},")))
+        gap = draw.choice((",", ", ", ",\n", "\r\n,\n\n"))
+        if draw.random() < 0.2:
+            items = [item.replace(",", ",\n ") for item in items]  # as people lay them out
+        ends = ("]",) * 12 + ("", "] ", "]]", "],", "]x", "\n]\n", '"]')
+        text = draw.choice(("[",) * 12 + ("", " [\n", "[[", "{", "x[")) + gap.join(items)
+        data = (text + draw.choice(ends)).encode("utf-8", "surrogatepass")
+        file = SourceFile("x", "x", len(data), piece=FileRange(0, len(data), 7, data=data))
+
+        fast = _elements(file, data, list(TYPES), (), types)
+
+        if fast is None:
+            refused += 1
+            continue
+        slow = one_by_one(file, read_array(file, data), list(TYPES), ())
+        tables += 1
+        assert (fast.count, list(slow.malformed)) == (slow.count, []), data
+        for name, kind in types.items():
+            a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
+            assert a.values.to_pylist() == b.values.to_pylist(), (name, data)
+            assert a.bad.tolist() == b.bad.tolist(), (name, data)
+        rows = np.arange(fast.count)
+        assert fast.locate(rows) == slow.locate(rows)
+    assert tables > 200
+    assert refused > 200
 
 
 def test_members_are_found_where_they_stand() -> None:

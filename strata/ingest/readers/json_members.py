@@ -14,7 +14,7 @@ from strata.format.values.json_text import canonical_json
 from strata.format.values.physical import pack_mask
 from strata.ingest.readers.json_table import line_places
 from strata.kernels.arrays import Bytes, Ints
-from strata.kernels.json_members import OTHERS, copy_values, find_members
+from strata.kernels.json_members import OTHERS, array_lines, copy_values, find_members
 
 _NULL: Final = np.frombuffer(b"null", np.uint8)
 
@@ -69,8 +69,19 @@ def members_of(data: bytes, names: Sequence[str]) -> LineMembers | None:
     return LineMembers(raw, tuple(names), begins, ends, keys)
 
 
+def lines_of_array(data: bytes) -> tuple[bytes, int] | None:
+    """Return the elements of a JSON array as lines, and how many there are, blank ones included.
+
+    None: this is no array, or none of some elements. Errs: takes some texts that are no JSON.
+    """
+    out = np.empty(len(data), np.uint8)
+    commas, size = array_lines(np.frombuffer(data, np.uint8), out)
+    return None if commas < 0 else (out[:size].tobytes(), commas + 1)
+
+
 def warm() -> None:
     """Use the kernel once, so that it is compiled."""
     found = members_of(b'{"a":1,"b":[2]}\n', ["a"])
     assert found is not None
     found.texts("a")
+    lines_of_array(b'[{"a":1},{"a":2}]')

@@ -7,21 +7,22 @@ Arrow reads lines as a table if that gives the same (`json_table`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
 from strata.ingest.land.files import SourceFile, read_text
-from strata.ingest.readers.json_members import LineMembers, members_of
+from strata.ingest.readers.json_members import LineMembers, lines_of_array, members_of
 from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
 from strata.ingest.readers.objects import Objects, exact_lines, read_array, read_lines
-from strata.ingest.readers.source import Raw, RawFile
+from strata.ingest.readers.source import Located, Raw, RawFile
 from strata.ingest.values.cast import Cast, from_arrow, from_objects
-from strata.ingest.values.column import NONE_BAD
-from strata.ingest.values.exact_json import Twice
+from strata.ingest.values.column import NONE_BAD, Rows
+from strata.ingest.values.exact_json import Twice, read_value
 from strata.ingest.values.no_row import message_of, no_rows
+from strata.ingest.values.shown import json_text, shown_scalar
 from strata.ingest.values.shown import shown as text_of
-from strata.ingest.values.shown import shown_scalar
 from strata.ingest.values.spelt import (
     keys_spelt_otherwise,
     spelt_otherwise,
@@ -121,9 +122,43 @@ def _shown(values: pa.Array, row: int) -> str | None:
     return shown_scalar(values[row])
 
 
-def read_json(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+def read_json(
+    source: SourceFile,
+    names: Sequence[str],
+    optional: Collection[str] = (),
+    types: Mapping[str, ColumnType] = NO_TYPES,
+) -> RawFile:
     """Return the values of the keys `names` of the objects in an array; else as `read_jsonl`."""
-    return one_by_one(source, read_array(source), names, optional)
+    data = read_text(source)
+    found = None
+    if len(data) >= SMALL_BYTES:
+        found = _elements(source, data, names, optional, types)
+    return found or one_by_one(source, read_array(source, data), names, optional)
+
+
+def _elements(
+    source: SourceFile,
+    data: bytes,
+    names: Sequence[str],
+    optional: Collection[str],
+    types: Mapping[str, ColumnType],
+) -> RawFile | None:
+    """Return the objects of an array as columns read by Arrow; None: it cannot read them."""
+    lines = lines_of_array(data)
+    found = lines and read_objects(source, lines[0], names, optional, types)
+    if not lines or not found or found.count != lines[1]:  # an element is missing
+        return None
+    texts = lines[0].split(b"\n")
+
+    def locate(rows: Rows) -> list[Located]:
+        exact = bool(exact_lines(data))
+        values = [read_value(texts[row], exact=exact) for row in rows.tolist()]
+        return [
+            (row + 1 + source.before, json_text(value))
+            for row, value in zip(rows.tolist(), values, strict=True)
+        ]
+
+    return replace(found, locate=locate)
 
 
 def one_by_one(

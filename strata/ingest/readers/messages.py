@@ -27,7 +27,7 @@ class Messages:
 
 def _read_rows(part: SourceFile, columns: SourceColumns, array: bool) -> RawFile:
     if array:
-        return read_json(part, columns.names, columns.optional)
+        return read_json(part, columns.names, columns.optional, columns.types)
     return read_jsonl(part, columns.names, columns.optional, columns.types)
 
 

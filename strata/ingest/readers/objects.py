@@ -138,13 +138,14 @@ def _read_each(
     return Objects(values, numbers, lambda number: _show(lines[number - first]), malformed)
 
 
-def read_array(source: SourceFile) -> Objects:
+def read_array(source: SourceFile, data: bytes | None = None) -> Objects:
     """Return the objects of a file that is one JSON array of them, or a single one.
 
+    `data`: its text, if it was read already.
     Places replace line numbers. Raises: InvalidRequest for a file that is not JSON.
     Cost: the whole file in memory.
     """
-    data = read_text(source)
+    data = read_text(source) if data is None else data
     try:
         found = read_value(data, exact=bool(exact_lines(data))) if data.strip() else []
     except orjson.JSONDecodeError as error:

@@ -44,6 +44,8 @@ LIGHT = {
     "strata.model.declared",
     "strata.model.near",
     "strata.model.settings",
+    "strata.store",
+    "strata.store.cures",  # what errors of a file mean
 }
 
 

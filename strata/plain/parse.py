@@ -27,7 +27,7 @@ from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.model.near import one_of
 from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
-from strata.plain.clock import clock_value
+from strata.plain.clock import UNBRACKETED, clock_value
 from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
 from strata.plain.functions import NAMES, VALUES, value_of
 from strata.plain.types import comparable_type
@@ -123,7 +123,9 @@ class _Parser:
     """Translates SQLGlot's tree of one filter."""
 
     def __init__(self, relation: Relation, *, clock: bool) -> None:
-        self._relation, self._clock = relation, clock
+        names = {column.name.lower() for column in relation.columns}
+        # A column of that name hides what Spark calls without brackets.
+        self._relation, self._clock = relation, clock and names.isdisjoint(UNBRACKETED)
 
     def whole(self, tree: exp.Expr) -> Expr:
         """Return the expression of a whole filter.

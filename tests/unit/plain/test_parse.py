@@ -76,6 +76,16 @@ def test_only_a_read_may_depend_on_the_clock(where: str) -> None:
     assert call.args[1].value in (86_400_000_000, 1, 82_800_000_000)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["current_date", "Current_Date", "CURRENT_TIMESTAMP"])
+def test_a_column_hides_the_clock_of_its_name(name: str) -> None:
+    columns = (Column(1, name, parse_type("date"), False), Column(2, "b", parse_type("date"), True))
+    relation = Relation(0, columns, (1,), (1,))
+
+    assert plain_or_none(relation, "b = current_date") is None
+    assert plain_or_none(relation, "b > current_date - 7") is None
+    assert plain_or_none(relation, "b = '2013-12-01'") is not None
+
+
 def test_a_column_that_is_not_there_has_near_names() -> None:
     with pytest.raises(InvalidRequest, match="no column of this name") as refused:
         plain_filter(RELATION, "idd = 1")

@@ -26,7 +26,7 @@ _UNITS: Final[Mapping[str, int]] = MappingProxyType(
 )
 _COUNT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _ZONE: Final = (("zone", "UTC"),)
-UNBRACKETED: Final = frozenset({"current_timestamp", "current_date"})
+UNBRACKETED: Final = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE"})
 NOW: Final = Call("current_timestamp", (), "timestamp")
 TODAY: Final = Call("current_date", (), "date", _ZONE)
 

@@ -123,7 +123,7 @@ class _Parser:
     """Translates SQLGlot's tree of one filter."""
 
     def __init__(self, relation: Relation, *, clock: bool) -> None:
-        names = {column.name.lower() for column in relation.columns}
+        names = {column.name.upper() for column in relation.columns}
         # A column of that name hides what Spark calls without brackets.
         self._relation, self._clock = relation, clock and names.isdisjoint(UNBRACKETED)
 

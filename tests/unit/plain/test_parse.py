@@ -76,7 +76,9 @@ def test_only_a_read_may_depend_on_the_clock(where: str) -> None:
     assert call.args[1].value in (86_400_000_000, 1, 82_800_000_000)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["current_date", "Current_Date", "CURRENT_TIMESTAMP"])
+@pytest.mark.parametrize(
+    "name", ["current_date", "Current_Date", "CURRENT_TIMESTAMP", "current_t\u0131mestamp"]
+)
 def test_a_column_hides_the_clock_of_its_name(name: str) -> None:
     columns = (Column(1, name, parse_type("date"), False), Column(2, "b", parse_type("date"), True))
     relation = Relation(0, columns, (1,), (1,))

@@ -175,9 +175,10 @@ class DiskBlob:
 
     def _check_there(self) -> None:
         """Refuse to go on where the folder was there and is gone: its disk, or somebody's `mv`."""
+        seen = self._seen  # before a look: another thread may make it meanwhile
         if self.root.is_dir():
             self._seen = True
-        elif self._seen:
+        elif seen:
             raise folder_gone(self.place)
 
     def _live(self, key: str) -> Path:

@@ -260,3 +260,22 @@ def test_purge_frees_what_was_deleted_before(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest):
         blob.restore("a/2")
     assert blob.get("a/1") == b"12345"
+
+
+def test_a_folder_that_another_thread_is_making_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = DiskBlob(tmp_path / "root")
+    looked = Path.is_dir
+
+    def overtaken(path: Path) -> bool:
+        there = looked(path)
+        if path == blob.root and not there:  # between a look and its answer
+            monkeypatch.setattr(Path, "is_dir", looked)
+            DiskBlob(blob.root).set("a/b", b"x")
+            assert blob.get("a/b") == b"x"
+        return there
+
+    monkeypatch.setattr(Path, "is_dir", overtaken)
+    blob.set("a/c", b"y")
+    assert blob.get("a/c") == b"y"

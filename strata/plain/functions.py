@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
 from strata.plain.types import WHOLE
@@ -56,14 +57,6 @@ Read = Callable[[exp.Expr], Column]
 Written = Callable[[exp.Expr], Constant]
 
 
-def value_of(node: exp.Expr, column: Read, constant: Written) -> Expr:
-    """Return what a function makes of a column.
-
-    `column` reads a name, `constant` a constant. Raises: InvalidRequest if it is not plain.
-    """
-    return VALUES[type(node)](node, column, constant)
-
-
 def _part(node: exp.Expr, column: Read, _: Written) -> Expr:
     """Return a part of a date."""
     inner = _single(node)
@@ -84,21 +77,17 @@ def _extracted(node: exp.Expr, column: Read, _: Written) -> Expr:
     name = node.this.name.upper()
     if name not in _EXTRACTED or set(node.args) - {"this", "expression"}:
         raise _refused(node)
-    return _part_of(_EXTRACTED[name], column(_unbracketed(node.args.get("expression"))), node)
+    return _part_of(_EXTRACTED[name], column(unbracketed(node.args.get("expression"))), node)
 
 
 def _to_date(node: exp.Expr, column: Read, _: Written) -> Expr:
-    if any(value for name, value in node.args.items() if name not in ("this", "safe")):
-        raise _refused(node)
-    return _day(column(_unbracketed(node.args.get("this"))), node)
+    return _day(column(_single(node)), node)
 
 
 def _cast(node: exp.Expr, column: Read, _: Written) -> Expr:
     """Return a cast that loses no value: of a time to its day, or to the moment in UTC."""
-    if any(value for name, value in node.args.items() if name not in ("this", "to")):
-        raise _refused(node)
-    target = node.args["to"]
-    found = column(_unbracketed(node.args.get("this")))
+    target = only(node, "this", "to").args["to"]
+    found = column(unbracketed(node.args.get("this")))
     if target.this == exp.DataType.Type.DATE and not target.expressions:
         return _day(found, node)
     zoned = target.this == exp.DataType.Type.TIMESTAMPTZ and not target.expressions
@@ -126,8 +115,8 @@ def _coalesced(node: exp.Expr, column: Read, constant: Written) -> Expr:
     """Return a column, with a constant where it is null."""
     if len(node.expressions) != 1:
         raise _refused(node)
-    found = column(_unbracketed(node.args.get("this")))
-    written = constant(_unbracketed(node.expressions[0]))
+    found = column(unbracketed(node.args.get("this")))
+    written = constant(unbracketed(node.expressions[0]))
     if found.type not in (*WHOLE, "double", "string", "boolean"):
         raise _refused(node)
     value, (other,) = coerced(found, [written])
@@ -138,8 +127,8 @@ def _remainder(node: exp.Expr, column: Read, constant: Written) -> Expr:
     """Return the remainder of a division by a number above zero, with the sign of the column."""
     if set(node.args) - {"this", "expression"}:
         raise _refused(node)
-    found = column(_unbracketed(node.args.get("this")))
-    written = constant(_unbracketed(node.expression))
+    found = column(unbracketed(node.args.get("this")))
+    written = constant(unbracketed(node.expression))
     if found.type not in WHOLE or written.kind is not Spelling.NUMBER:
         raise _refused(node)
     value, (divisor,) = coerced(found, [written])
@@ -149,20 +138,26 @@ def _remainder(node: exp.Expr, column: Read, constant: Written) -> Expr:
 
 
 def _single(node: exp.Expr) -> exp.Expr:
-    if any(value for name, value in node.args.items() if name not in ("this", "safe")):
-        raise _refused(node)
-    return _unbracketed(node.args.get("this"))
+    return unbracketed(only(node, "this", "safe").args.get("this"))
 
 
-def _unbracketed(node: exp.Expr | None) -> exp.Expr:
+def unbracketed(node: exp.Expr | None) -> exp.Expr:
+    """Return what stands in brackets. Raises: InvalidRequest if there is nothing."""
     while isinstance(node, exp.Paren):
-        node = node.this
+        node = only(node, "this").this
     if node is None:
         raise needs_spark("a function without its argument")
     return node
 
 
-def _refused(node: exp.Expr) -> Exception:
+def only(node: exp.Expr, *names: str) -> exp.Expr:
+    """Return a node that has no arguments but those named; others would change its meaning."""
+    if any(value for name, value in node.args.items() if name not in names):
+        raise _refused(node)
+    return node
+
+
+def _refused(node: exp.Expr) -> InvalidRequest:
     return needs_spark(node.sql(dialect="spark"))
 
 

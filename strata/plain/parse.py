@@ -29,7 +29,7 @@ from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
 from strata.plain.clock import UNBRACKETED, clock_value
 from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
-from strata.plain.functions import NAMES, VALUES, value_of
+from strata.plain.functions import NAMES, VALUES, only, unbracketed
 from strata.plain.types import comparable_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
@@ -134,7 +134,7 @@ class _Parser:
         analysis leaves a test of it, which is true of every value.
         """
         found, first = self.condition(tree), _first(tree)
-        value = self.operand(_unbracketed(first.this)) if isinstance(first, exp.Between) else None
+        value = self.operand(unbracketed(first.this)) if isinstance(first, exp.Between) else None
         if value is None or isinstance(value, Column):
             return found
         return Call("and", (_either(value), *flat("and", found)), "boolean")
@@ -148,27 +148,27 @@ class _Parser:
 
     def inner(self, node: exp.Expr) -> Expr:
         """Return what stands in brackets."""
-        return self.condition(_only(node, "this").this)
+        return self.condition(only(node, "this").this)
 
     def logic(self, node: exp.Expr, *, negated: bool = False) -> Expr:
         """Return AND or OR; nested ones of the same kind are one call, a NOT moves inwards."""
         function = "and" if isinstance(node, exp.And) is not negated else "or"
-        both = _only(node, "this", "expression")
+        both = only(node, "this", "expression")
         side = self.opposite if negated else self.condition
         sides = (side(both.this), side(both.expression))
         return Call(function, tuple(a for s in sides for a in flat(function, s)), "boolean")
 
     def negated(self, node: exp.Expr) -> Expr:
         """Return NOT."""
-        return self.opposite(_only(node, "this").this)
+        return self.opposite(only(node, "this").this)
 
     def opposite(self, node: exp.Expr) -> Expr:
         """Return the negation of a condition, moved as `strata.spark.front.ordered` moves it."""
-        inner = _unbracketed(node)
+        inner = unbracketed(node)
         if isinstance(inner, exp.And | exp.Or):
             return self.logic(inner, negated=True)
         if isinstance(inner, exp.Not):
-            return self.condition(_only(inner, "this").this)
+            return self.condition(only(inner, "this").this)
         return _not(self.condition(inner))
 
     def flag(self, node: exp.Expr) -> Expr:
@@ -181,8 +181,8 @@ class _Parser:
     def comparison(self, node: exp.Expr) -> Expr:
         """Return a comparison of a column with a constant, on either side, or of two columns."""
         function = _COMPARISONS[type(node)]
-        both = _only(node, "this", "expression")
-        left, right = _unbracketed(both.this), _unbracketed(both.expression)
+        both = only(node, "this", "expression")
+        left, right = unbracketed(both.this), unbracketed(both.expression)
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             args: tuple[Expr, ...] = self.columns(left, right)
         elif _is_value(right):
@@ -196,8 +196,8 @@ class _Parser:
 
     def is_(self, node: exp.Expr) -> Expr:
         """Return IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE without the NOT."""
-        both = _only(node, "this", "expression")
-        column = self.column(_unbracketed(both.this))
+        both = only(node, "this", "expression")
+        column = self.column(unbracketed(both.this))
         if isinstance(both.expression, exp.Null):
             return Call("is_null", (column,), "boolean")
         if not isinstance(both.expression, exp.Boolean) or column.type != "boolean":
@@ -208,14 +208,14 @@ class _Parser:
     def null_test(self, node: exp.Expr) -> Expr:
         """Return isnull(column), isnotnull(column): as IS NULL without and with NOT."""
         function = _NULL_TESTS.get(node.this.lower() if isinstance(node.this, str) else "")
-        args = _only(node, "this", "expressions").expressions
+        args = only(node, "this", "expressions").expressions
         if function is None or len(args) != 1:
             raise needs_spark(node.sql(dialect="spark"))
-        return Call(function, (self.column(_unbracketed(args[0])),), "boolean")
+        return Call(function, (self.column(unbracketed(args[0])),), "boolean")
 
     def between(self, node: exp.Expr) -> Expr:
         """Return BETWEEN as its two comparisons."""
-        parts = _only(node, "this", "low", "high")
+        parts = only(node, "this", "low", "high")
         ends = (parts.args["low"], parts.args["high"])
         sides: list[Expr] = []
         for function, end in zip(_BETWEEN, ends, strict=True):
@@ -225,13 +225,13 @@ class _Parser:
 
     def in_(self, node: exp.Expr) -> Expr:
         """Return IN with a list of constants."""
-        parts = _only(node, "this", "expressions")
+        parts = only(node, "this", "expressions")
         column, constants = self.fitted(parts.this, parts.expressions, listed=True)
         return Call("in", (column, *constants), "boolean")
 
     def like(self, node: exp.Expr) -> Expr:
         """Return [NOT] LIKE with a constant pattern."""
-        parts = _only(node, "this", "expression", "negate")
+        parts = only(node, "this", "expression", "negate")
         column, (pattern,) = self.fitted(parts.this, [parts.expression])
         if column.type != "string":
             raise needs_spark(node.sql(dialect="spark"))
@@ -240,7 +240,7 @@ class _Parser:
 
     def text_test(self, node: exp.Expr) -> Expr:
         """Return whether a text begins with, ends with or contains a constant."""
-        parts = _only(node, "this", "expression")
+        parts = only(node, "this", "expression")
         column, (part,) = self.fitted(parts.this, [parts.expression])
         if column.type != "string":
             raise needs_spark(node.sql(dialect="spark"))
@@ -248,7 +248,7 @@ class _Parser:
 
     def is_nan(self, node: exp.Expr) -> Expr:
         """Return whether a number is NaN."""
-        column = self.column(_unbracketed(_only(node, "this").this))
+        column = self.column(unbracketed(only(node, "this").this))
         if column.type not in ("double", "float"):
             raise needs_spark(node.sql(dialect="spark"))
         return Call("is_nan", (column,), "boolean")
@@ -264,13 +264,13 @@ class _Parser:
         self, node: exp.Expr, constants: Sequence[exp.Expr], *, listed: bool = False
     ) -> tuple[Expr, tuple[Expr, ...]]:
         """Return a value and the constants compared with it, cast as Spark casts them."""
-        written = [self.constant(_unbracketed(one)) for one in constants]
-        return coerced(self.operand(_unbracketed(node)), written, listed=listed)
+        written = [self.constant(unbracketed(one)) for one in constants]
+        return coerced(self.operand(unbracketed(node)), written, listed=listed)
 
     def operand(self, node: exp.Expr) -> Expr:
         """Return a column, or what a function makes of one."""
         if type(node) in VALUES:
-            return value_of(node, self.column, _constant)
+            return VALUES[type(node)](node, self.column, _constant)
         return self.column(node)
 
     def constant(self, node: exp.Expr) -> Constant | Expr:
@@ -295,7 +295,7 @@ class _Parser:
         """Return a column by its name, which ignores case as in Spark."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise needs_spark(node.sql(dialect="spark"))
-        found = _found(self._relation, _only(node, "this").name)
+        found = _found(self._relation, only(node, "this").name)
         if found is None:
             raise needs_spark(node.sql(dialect="spark"))
         kind = comparable_type(found.type)
@@ -356,7 +356,7 @@ def _nodes(value: object) -> list[exp.Expr]:
 def _constant(node: exp.Expr) -> Constant:
     """Return a constant as it is written."""
     if isinstance(node, exp.Neg):
-        inner = _only(node, "this").this
+        inner = only(node, "this").this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return Constant(Spelling.NUMBER, f"-{inner.this}")
     if isinstance(node, exp.Literal):
@@ -400,19 +400,6 @@ def _not(expr: Expr) -> Expr:
         case Call("is_not_null", args):
             return Call("is_null", args, "boolean")
     return Call("not", (expr,), "boolean")
-
-
-def _unbracketed(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = _only(node, "this").this
-    return node
-
-
-def _only(node: exp.Expr, *names: str) -> exp.Expr:
-    """Return a node that has no arguments but those named; others would change its meaning."""
-    if any(value for name, value in node.args.items() if name not in names):
-        raise needs_spark(node.sql(dialect="spark"))
-    return node
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ Lines are drawn as texts: odd blanks, repeated and escaped keys, values of all k
 """
 
 import random
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.json_members import members_of
 from strata.ingest.readers.jsonl import _elements, one_by_one, read_objects
 from strata.ingest.readers.objects import read_array, read_lines
-from strata.model.types import parse_type
+from strata.ingest.readers.source import RawFile
+from strata.model.types import ColumnType, parse_type
 from tests.support.sizes import tries
 
 TYPES = {"a": "int64", "s": "string", "j": "jsonb", "k": "jsonb", "t": "timestamptz"}
@@ -57,6 +59,22 @@ def line(draw: random.Random, odd: float) -> str:
     return text + draw.choice(SPOILT) if draw.random() < odd / 2 else text
 
 
+def nulls_of_same(
+    fast: RawFile, slow: RawFile, types: Mapping[str, ColumnType], data: bytes
+) -> int:
+    """Assert that both hold the same rows, in the same places; return how many nulls they have."""
+    assert (fast.count, list(slow.malformed)) == (slow.count, []), data
+    nulls = 0
+    for name, kind in types.items():
+        a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
+        assert a.values.to_pylist() == b.values.to_pylist(), (name, data)
+        assert a.bad.tolist() == b.bad.tolist(), (name, data)
+        nulls += a.values.null_count
+    rows = np.arange(fast.count)
+    assert fast.locate(rows) == slow.locate(rows)
+    return nulls
+
+
 def test_a_table_of_lines_holds_what_its_objects_hold() -> None:
     draw = random.Random(62)
     types = {name: parse_type(kind) for name, kind in TYPES.items()}
@@ -75,15 +93,8 @@ def test_a_table_of_lines_holds_what_its_objects_hold() -> None:
             continue
         slow = one_by_one(file, read_lines(file, data), list(TYPES), optional)
         tables += 1
-        assert (fast.count, list(slow.malformed)) == (slow.count, []), text
         assert not any(any(lacks) for lacks in slow.lacking.values()), text
-        for name, kind in types.items():
-            a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
-            assert a.values.to_pylist() == b.values.to_pylist(), (name, text)
-            assert a.bad.tolist() == b.bad.tolist(), (name, text)
-            nulls += a.values.null_count
-        rows = np.arange(fast.count)
-        assert fast.locate(rows) == slow.locate(rows)
+        nulls += nulls_of_same(fast, slow, types, data)
     assert tables > 200
     assert nulls
 
@@ -113,13 +124,7 @@ def test_a_table_of_elements_holds_what_the_array_holds() -> None:
             continue
         slow = one_by_one(file, read_array(file, data), list(TYPES), ())
         tables += 1
-        assert (fast.count, list(slow.malformed)) == (slow.count, []), data
-        for name, kind in types.items():
-            a, b = (raw.convert(raw.columns[name], kind) for raw in (fast, slow))
-            assert a.values.to_pylist() == b.values.to_pylist(), (name, data)
-            assert a.bad.tolist() == b.bad.tolist(), (name, data)
-        rows = np.arange(fast.count)
-        assert fast.locate(rows) == slow.locate(rows)
+        nulls_of_same(fast, slow, types, data)
     assert tables > 200
     assert refused > 200
 

@@ -4,10 +4,11 @@ What changed between two versions comes from the change feed where it is on, and
 data files: rows of removed files leave, rows of added files come. Both say the same.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,7 @@ from strata.adopt.delta_files import MAPPED, MARKED, DeltaFile, data_files, frag
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
+    DataFile,
     FeedError,
     Flow,
     PeerVersion,
@@ -29,6 +31,7 @@ from strata.adopt.peer import (
     without_secrets,
 )
 from strata.errors import InvalidRequest
+from strata.store.reference import outside_address
 
 FEED: Final = "delta.enableChangeDataFeed"
 FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
@@ -83,6 +86,23 @@ class DeltaPeer:
             rows = by_this_calendar(found, partial(self._files, version))
             yield from _parted(rows, version.handle)
 
+    def files(self, version: PeerVersion) -> Sequence[DataFile]:
+        """See `Peer.files`."""
+        if MAPPED in _features(version.handle):
+            return ()
+        with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
+            return self._as_files(version, data_files(self.at, version.handle).values())
+
+    def _as_files(self, version: PeerVersion, some: Iterable[DeltaFile]) -> list[DataFile]:
+        root = unquote(version.handle.table_uri).rstrip("/")
+        return [
+            DataFile(
+                outside_address(_below(root, one.fragment.path)) if one.all_count else "",
+                partial(self._rows_in, version, [one], judged=True),
+            )
+            for one in some
+        ]
+
     def changes(
         self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
     ) -> VersionDifference:
@@ -131,7 +151,8 @@ class DeltaPeer:
         if removed:
             flows.append(Flow(old, True, -1, partial(self._rows_in, old, removed)))
         if added:
-            flows.append(Flow(new, False, 1, partial(self._rows_in, new, added, judged=True)))
+            rows = partial(self._rows_in, new, added, judged=True)
+            flows.append(Flow(new, False, 1, rows, partial(self._as_files, new, added)))
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _rows_in(
@@ -148,6 +169,11 @@ class DeltaPeer:
     def _files(self, *versions: PeerVersion) -> DataFiles:
         for version in versions:
             yield from _opened(fragments_of(self.at, version.handle))
+
+
+def _below(root: str, path: str) -> str:
+    """Return the path or address of a data file; a clone names those of another table whole."""
+    return path if path.startswith("/") or "://" in path else f"{root}/{path}"
 
 
 def _opened(fragments: Iterable[Fragment]) -> DataFiles:

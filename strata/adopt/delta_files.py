@@ -29,6 +29,11 @@ class DeltaFile:
     deleted: Marks  # of its first rows; no row behind them is deleted
     only: Marks | None = None  # None: all others; else of the first rows those that count
 
+    @property
+    def all_count(self) -> bool:
+        """Return whether all rows of the file count."""
+        return self.only is None and not self.deleted.any()
+
     def without(self, other: "DeltaFile | None") -> list["DeltaFile"]:
         """Return the rows that the same file of another version lacks, as no or one file."""
         if other is None:

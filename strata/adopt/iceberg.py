@@ -25,6 +25,7 @@ from strata.adopt.inner import field_paths
 from strata.adopt.kept_nulls import keep_nulls
 from strata.adopt.peer import (
     REPLACE,
+    DataFile,
     Flow,
     PeerVersion,
     VersionDifference,
@@ -32,6 +33,7 @@ from strata.adopt.peer import (
     without_secrets,
 )
 from strata.errors import InvalidRequest
+from strata.store.reference import outside_address
 
 FIELD_ID: Final = b"PARQUET:field_id"
 EMPTY: Final = 0  # stands for the snapshot of a table that has none
@@ -97,6 +99,22 @@ class IcebergPeer:
         with reading_peer("PyIceberg", self.address, KNOWN):
             yield from _batches(version.handle, _tasks(version.handle), judged=True)
 
+    def files(self, version: PeerVersion) -> Sequence[DataFile]:
+        """See `Peer.files`."""
+        with reading_peer("PyIceberg", self.address, KNOWN):
+            return self._as_files(version.handle, _tasks(version.handle))
+
+    def _as_files(self, loaded: _Loaded, tasks: Sequence[FileScanTask]) -> list[DataFile]:
+        return [
+            DataFile(
+                ""
+                if task.delete_files or task.file.file_format is not FileFormat.PARQUET
+                else outside_address(task.file.file_path),
+                partial(self._some, loaded, [task], judged=True),
+            )
+            for task in tasks
+        ]
+
     def changes(
         self, old: PeerVersion, new: PeerVersion, *, feed: bool = True
     ) -> VersionDifference:
@@ -108,7 +126,8 @@ class IcebergPeer:
         if removed:
             flows.append(Flow(old, True, -1, partial(self._some, old.handle, removed)))
         if added:
-            flows.append(Flow(new, False, 1, partial(self._some, new.handle, added, judged=True)))
+            rows = partial(self._some, new.handle, added, judged=True)
+            flows.append(Flow(new, False, 1, rows, partial(self._as_files, new.handle, added)))
         return VersionDifference("files", tuple(flows), len(added), len(removed))
 
     def _some(

@@ -1,7 +1,7 @@
 """A table of another format, as the adoption sees it: versions, and the rows between them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -32,6 +32,14 @@ class PeerVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file of a version, all of whose rows count."""
+
+    address: str  # as `outside_address` returns it
+    batches: Batches
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """Rows that are added or retracted; they are read when `batches` is called."""
 
@@ -39,6 +47,9 @@ class Flow:
     old: bool  # whether they were read by the schema of the version that the shard holds
     sign: int | None  # of all rows; None: each row says it in CHANGE_TYPE
     batches: Batches
+    # Files of which it consists; None: they cannot be taken one by one. One without an address
+    # has rows that do not count, or is of another format.
+    files: Callable[[], Sequence[DataFile]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,10 @@ class Peer(Protocol):
 
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a version."""
+        ...
+
+    def files(self, version: PeerVersion) -> Sequence[DataFile]:
+        """Return the data files of a version; none if they cannot be read one by one."""
         ...
 
     def changes(

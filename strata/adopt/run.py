@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.adopt.columns import Fit, RowTally
+from strata.adopt.in_place import InPlace, refers, take_in
 from strata.adopt.peer import REPLACE, FeedError, Flow, Peer, PeerVersion, VersionDifference
 from strata.adopt.record import (
     NONE_REJECTED,
@@ -55,11 +56,16 @@ class Adopted:
     already_adopted: bool
     dry_run: bool = False
     feed_failed: str = ""  # why the change feed was left for the files
+    in_place: InPlace | None = None  # None: no file was to stay in its place
+    taken_in: tuple[int, int] = (0, 0)  # files that parts referred to, and their bytes
     report: IngestReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of the command line."""
-        own = {name: getattr(self, name) for name in self.__slots__ if name != "report"}
+        others = ("report", "in_place", "taken_in")
+        own = {name: getattr(self, name) for name in self.__slots__ if name not in others}
+        own |= {"files_taken_in": self.taken_in[0], "bytes_taken_in": self.taken_in[1]}
+        own |= {} if self.in_place is None else self.in_place.to_json()
         if self.report is None:
             return own
         brought = self.report.to_json()
@@ -76,11 +82,15 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
     wanted: int | None = None,
     all_anew: bool = False,
     dry_run: bool = False,
+    in_place: bool = False,
+    own: bool = False,
 ) -> Adopted:
     """Make a shard equal to a version of a table, the newest for None, in one batch.
 
     If the shard holds that version, or a later one, nothing changes. `all_anew` retracts what the
-    shard holds, and takes the whole table in. `dry_run` says what would be read.
+    shard holds, and takes the whole table in. `dry_run` says what would be read. `in_place`: data
+    files that are sorted runs stay where they are, and parts refer to them. What the table does not
+    have any more is taken into the store; with `own`, all such files are.
 
     Raises: InvalidRequest for columns that do not fit, for a shard that others have written to, and
     for changes that cannot be found out any more; Conflict when other writers append all the time.
@@ -91,11 +101,17 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
     for _ in range(TRIES):
         state = machine.load(name)
         work = _planned(stores, state, peer, wanted, all_anew=all_anew)
-        if work.nothing or dry_run:
-            return work.result(dry_run=dry_run)
+        if dry_run:
+            return work.result(dry_run=True)
+        if in_place:
+            work = replace(work, in_place=InPlace())
+        if work.nothing:
+            return replace(work.result(), taken_in=_take_in(stores, work, own=own))
         try:
             with Lease(machine, name, "adopt") as lease:
-                return _carry_out(stores, settings, work, lease.name)
+                taken_in = _take_in(stores, work, own=own)
+                done = _carry_out(stores, settings, work, lease.name)
+                return replace(done, taken_in=taken_in)
         except Conflict as error:
             last = error
         except InvalidRequest:
@@ -118,12 +134,14 @@ class _Work:
     old: PeerVersion | None = None  # that the shard holds, if changes are worked out from it
     retracts: bool = False  # what the shard holds
     feed_failed: str = ""
+    in_place: InPlace | None = None  # None: all rows are written anew
 
     def by_files(self, reason: str) -> "_Work":
         """Return the same work without the change feed."""
         assert self.old is not None
         found = self.peer.changes(self.old, self.version, feed=False)
-        return replace(self, difference=found, feed_failed=reason)
+        again = None if self.in_place is None else InPlace()
+        return replace(self, difference=found, feed_failed=reason, in_place=again)
 
     @property
     def nothing(self) -> bool:
@@ -152,7 +170,8 @@ class _Work:
             self.nothing or known,
             dry_run,
             self.feed_failed,
-            report,
+            self.in_place,
+            report=report,
         )
 
 
@@ -176,7 +195,7 @@ def _planned(
             return work(difference=nothing)
     fit.check(peer, version)
     if held is None or all_anew:
-        flow = Flow(version, False, 1, partial(peer.whole, version))
+        flow = Flow(version, False, 1, partial(peer.whole, version), partial(peer.files, version))
         how = "replace" if all_anew else "whole"
         return work(difference=VersionDifference(how, (flow,)), retracts=all_anew)
     # The same rows may be read by other columns than those of then.
@@ -256,7 +275,19 @@ def _results(
     stores: Stores, settings: Settings, work: _Work, opened: Opened
 ) -> Iterator[TaskResult]:
     counted = RowTally()
-    streams = _streams(work, counted)
+    flows = list(work.difference.flows)
+    if work.in_place is not None and len(flows) > 1:
+        work.in_place.reasons[
+            "the version also removes rows, which may cancel with added ones"
+        ] += 1
+    elif work.in_place is not None:
+        blob, partition = stores.blob, len(flows) + 1
+        some, rest = work.in_place.refer(
+            blob, opened, work.fit, flows[0], work.version, counted, partition
+        )
+        yield from some
+        flows = [] if rest is None else [rest]
+    streams = _streams(work, flows, counted)
     for number, tables in enumerate(streams):
         yield from table_task(opened.task, tables, number, settings.ingest.task_bytes, stores.blob)
     expected = work.difference.rows
@@ -266,10 +297,19 @@ def _results(
         yield from retract_all(stores, settings, opened, len(streams))
 
 
-def _streams(work: _Work, counted: RowTally) -> list[Iterator[pa.Table]]:
-    """Return the rows of all flows, those of one schema together: so equal rows cancel early."""
+def _take_in(stores: Stores, work: _Work, *, own: bool) -> tuple[int, int]:
+    """Take in the files that parts refer to and the version lacks; with `own`, all."""
+    blob, shard = stores.blob, work.state.name
+    if not refers(blob, shard):
+        return 0, 0
+    needed = () if own else work.peer.files(work.version)
+    return take_in(blob, shard, {file.address for file in needed})
+
+
+def _streams(work: _Work, flows: Sequence[Flow], counted: RowTally) -> list[Iterator[pa.Table]]:
+    """Return the rows of flows, those of one schema together: so equal rows cancel early."""
     streams: dict[pa.Schema, list[Iterator[pa.Table]]] = {}
-    for flow in work.difference.flows:
+    for flow in flows:
         schema = work.fit.schema(flow, work.before, work.version)
         tables = work.fit.tables(flow, work.before, schema, counted)
         streams.setdefault(schema, []).append(tables)

@@ -6,12 +6,13 @@ from urllib.parse import unquote, urlsplit
 
 import typer
 
+from strata.adopt.in_place import InPlace
 from strata.adopt.peer import Peer
 from strata.adopt.run import Adopted, adopt_table
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, answer
 from strata.cli.remarks import remark
-from strata.cli.tables import pairs
+from strata.cli.tables import pairs, shown_bytes
 from strata.cli.visible import shown_count
 from strata.errors import InvalidRequest
 from strata.ingest.readers.guess import guess_arrow
@@ -58,6 +59,17 @@ def adopt(
             "--replace", help="Retract what the shard holds, and take the whole table in."
         ),
     ] = False,
+    in_place: Annotated[
+        bool,
+        typer.Option(
+            "--in-place",
+            help="Leave files that are sorted runs where they are; parts refer to them.",
+        ),
+    ] = False,
+    own: Annotated[
+        bool,
+        typer.Option("--own", help="Copy all files that parts refer to into the store."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be read.")
     ] = False,
@@ -73,6 +85,8 @@ def adopt(
     strange = {"--version": kind != "delta" and version is not None}
     strange |= {"--snapshot": kind != "iceberg" and snapshot is not None}
     strange |= {"--catalog": kind != "iceberg" and bool(catalog)}
+    if in_place and own:
+        raise InvalidRequest("files cannot stay and be copied", options="--in-place and --own")
     for option, given in strange.items():
         if given:
             raise InvalidRequest("a table of this format has none", format=kind, option=option)
@@ -88,6 +102,8 @@ def adopt(
         wanted=wanted,
         all_anew=replace,
         dry_run=dry_run,
+        in_place=in_place,
+        own=own,
     )
     _remark(done)
     document = done.to_json() | ({"reason": reason} if reason else {})
@@ -134,11 +150,26 @@ def _undeclared(shard: str, peer: Peer, wanted: int | None) -> InvalidRequest:
     )
 
 
+def _remark_places(shard: str, places: InPlace) -> None:
+    files, size = shown_count(places.files, "file"), shown_bytes(places.size_bytes)
+    remark(
+        f"{shard}: {files} ({size}) stay where they are, {shown_bytes(places.stored_bytes)} here;"
+        " adopt again before the table's owner removes old files"
+    )
+
+
 def _remark(done: Adopted) -> None:
     if done.feed_failed:
         remark(
             f"{done.shard}: the change feed could not be used, files were read: {done.feed_failed}"
         )
+    if done.in_place is not None and done.in_place.files:
+        _remark_places(done.shard, done.in_place)
+    for reason, count in done.in_place.reasons.items() if done.in_place is not None else ():
+        remark(f"{done.shard}: {shown_count(count, 'file')} written anew: {reason}")
+    if done.taken_in[0]:
+        size = shown_bytes(done.taken_in[1])
+        remark(f"{done.shard}: {shown_count(done.taken_in[0], 'file')} ({size}) taken in")
     if done.already_adopted:
         remark(f"{done.shard}: version {done.version} is in; nothing was changed")
     elif done.report is not None and done.report.counts.rejected:

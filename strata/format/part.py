@@ -382,7 +382,7 @@ def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
     if found.names != wanted.names:
         raise Corrupt("a part has the wrong columns", found=found.names, wanted=wanted.names)
     for field in wanted:
-        stored = found.field(field.name).type
+        stored = _nullable(found.field(field.name).type)
         if stored != field.type:
             raise Corrupt(
                 "a part's column has the wrong type",
@@ -390,6 +390,13 @@ def _check_schema(found: pa.Schema, wanted: pa.Schema) -> None:
                 found=str(stored),
                 wanted=str(field.type),
             )
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """Return the type without what says that a child is never null: other writers say it."""
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct([field.with_nullable(True) for field in kind])
 
 
 def _check_rows(file: pq.ParquetFile, footer: Footer) -> None:

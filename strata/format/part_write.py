@@ -73,7 +73,7 @@ class PartWriter:
         self._relation = relation
         self.schema = part_schema(relation, self.footer)
         names = [name for name in self.schema.names if name not in (K, V)]
-        columns = _columns(decoded(sample_of(sample)), relation, self.schema, names)
+        columns = file_columns(decoded(sample_of(sample)), relation, self.schema, names)
         settings = writer_settings(columns, rows, layout)
         self._groups: list[int] = []
         self._outgrown = False
@@ -110,7 +110,7 @@ class PartWriter:
         whole = _without_hidden(group.combine_chunks())
         if self.footer.has_rows:
             whole = decoded(whole)
-        return _columns(whole, self._relation, self._written, self.schema.names)
+        return file_columns(whole, self._relation, self._written, self.schema.names)
 
     def write(self, prepared: pa.Table) -> None:
         """Write a row group."""
@@ -242,7 +242,7 @@ def _without_hidden(group: pa.Table) -> pa.Table:
     return group
 
 
-def _columns(
+def file_columns(
     group: pa.Table, relation: Relation, schema: pa.Schema, names: Sequence[str]
 ) -> pa.Table:
     """Return one row group in the columns of the file that `names` lists."""

@@ -17,11 +17,12 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
 from strata.ingest.readers.columns import source_names
+from strata.ingest.readers.source import RawFile
 from strata.ingest.readers.table import raw_table
 from strata.ingest.run import run_rows
 from strata.ingest.steps import interval_token
 from strata.ingest.task import IngestReport, IngestTask, Step, TaskResult, Work
-from strata.ingest.updates import check_spec, file_updates
+from strata.ingest.updates import FileUpdates, check_spec, file_updates
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
@@ -149,13 +150,24 @@ def table_task(
 
 
 def _one(store: Blob, task: IngestTask, table: pa.Table) -> TaskResult:
+    if task.spec.source.envelope in ORDERED:
+        return stage_rows(store, task, [_raw(task, table)])
+    return run_rows(store, task, [table_updates(task, table)])
+
+
+def table_updates(task: IngestTask, table: pa.Table) -> FileUpdates:
+    """Return the updates of rows, in their order, and what became of each row.
+
+    Raises: as `table_task`.
+    """
+    return file_updates(_raw(task, table), task)
+
+
+def _raw(task: IngestTask, table: pa.Table) -> RawFile:
     source = SourceFile("", f"rows/{task.number}", table.nbytes, number=task.number)
     names = source_names(task.spec, task.relation)
     optional = [column.name for column in task.relation.columns if column.default is not None]
-    raw = raw_table(source, table, names, optional)
-    if task.spec.source.envelope in ORDERED:
-        return stage_rows(store, task, [raw])
-    return run_rows(store, task, [file_updates(raw, task)])
+    return raw_table(source, table, names, optional)
 
 
 def _together(tables: Iterable[pa.Table | pa.RecordBatch], table_bytes: int) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import Final
 
@@ -65,8 +65,8 @@ class WrittenPart:
     copy: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+@dataclass(frozen=True)
+class PartTarget:
     """What the parts of one run share."""
 
     blob: Blob
@@ -78,9 +78,30 @@ class _Target:
     row_group_bytes: int
     stats_spec: StatsSpec
     run: int
-    wanted: tuple[Sought, ...] = ()  # places whose values are collected
-    pairs: tuple[SoughtPair, ...] = ()  # whose differences are collected
     worth: StatsWorth = NO_WORTH
+
+    @cached_property
+    def wanted(self) -> tuple[Sought, ...]:
+        """Return the places whose values are collected."""
+        return wanted_places(self.relation, self.stats_spec)
+
+    @cached_property
+    def pairs(self) -> tuple[SoughtPair, ...]:
+        """Return the pairs whose differences are collected."""
+        return wanted_pairs(self.relation, self.stats_spec)
+
+    def observed(self, group_bytes: int) -> Observed:
+        """Return what takes the rows of a part; `group_bytes`: its largest row group."""
+        # The row layout never had statistics.
+        return Observed(
+            self.relation,
+            group_bytes,
+            stats=self.layout != "row",
+            wanted=self.wanted,
+            pairs=self.pairs,
+            keep=self.stats_spec.keep,
+            worth=self.worth,
+        )
 
 
 class _Waiting:
@@ -142,7 +163,7 @@ class _Waiting:
 class _Part:
     """A part being written, and the facts for its reference."""
 
-    def __init__(self, target: _Target, first: pa.Table, size: int, rows: int) -> None:
+    def __init__(self, target: PartTarget, first: pa.Table, size: int, rows: int) -> None:
         """Choose the settings from the first row group, of a given size; expect about `rows`."""
         self.target, huge = target, has_huge_rows(first.num_rows, size)
         self.draft = retry(partial(draft_of, target.blob, huge=huge))
@@ -161,16 +182,7 @@ class _Part:
             self.draft.drop()
             raise
         group_bytes = int(min(target.row_group_bytes, target.part_bytes / GROUPS))
-        # The row layout never had statistics.
-        self.seen = Observed(
-            target.relation,
-            group_bytes,
-            stats=target.layout != "row",
-            wanted=target.wanted,
-            pairs=target.pairs,
-            keep=target.stats_spec.keep,
-            worth=target.worth,
-        )
+        self.seen = target.observed(group_bytes)
 
     def add(self, group: pa.Table, size: int, beside: Executor) -> float:
         """Write a row group of a given size; return the ratio of encoded bytes to that size."""
@@ -187,7 +199,7 @@ class _Part:
     def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
         """Store the part after the previous one of its run; return what is known of it.
 
-        Its statistics are not yet trimmed (`_trimmed`).
+        Its statistics are not yet trimmed (`trimmed_parts`).
         """
         target, finished = self.target, beside.submit(self.seen.finish)
         copy = _copy(before, finished)
@@ -196,31 +208,7 @@ class _Part:
         digest, size_bytes = self.draft.finish()
         key = keys.part_key(target.prefix, digest)
         retry(partial(self.draft.keep, key))
-        known = finished.result()
-        began = time.thread_time()
-        stats = known.stats
-        if stats is not None:
-            stats = with_members(target.blob, target.prefix, stats, known.members)
-        seconds = self.seen.seconds + time.thread_time() - began
-        ref = PartRef(
-            key=key,
-            size_bytes=size_bytes,
-            rows=known.rows,
-            run=target.run,
-            layout=target.layout,
-            relation_version=target.relation.version,
-            order=target.relation.sort_ids,
-            t_low=known.t_low,
-            t_high=known.t_high,
-            diffs_sum=known.diffs_sum,
-            digest=known.digest,
-            retractions=known.retractions,
-            key_low=known.key_low,
-            key_high=known.key_high,
-            splits=known.splits,
-            stats_version=None if stats is None else STATS_VERSION,
-        )
-        return WrittenPart(ref, stats, seconds, copy)
+        return known_part(target, finished.result(), key, size_bytes, self.seen.seconds, copy)
 
 
 def write_parts(  # noqa: PLR0913  what one run is and how it is cut
@@ -246,7 +234,7 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
     decides which statistics stay where not all fit.
     Cost: one blob a part. Memory: the encoded part, a few row groups and one chunk of rows.
     """
-    target = _Target(
+    target = PartTarget(
         blob,
         prefix,
         relation,
@@ -256,16 +244,46 @@ def write_parts(  # noqa: PLR0913  what one run is and how it is cut
         row_group_bytes,
         stats_spec,
         run,
-        wanted_places(relation, stats_spec),
-        wanted_pairs(relation, stats_spec),
         worth,
     )
     parts = _write(iter(updates), target)
     return [
         part
         for some in iter(lambda: list(islice(parts, TRIMMED)), [])
-        for part in _trimmed(some, target)
+        for part in trimmed_parts(some, target)
     ]
+
+
+def known_part(
+    target: PartTarget, known: PartFacts, key: str, size_bytes: int, seconds: float, copy: int = 0
+) -> WrittenPart:
+    """Return a stored part with its reference; its statistics are not yet trimmed.
+
+    `seconds`: processor time that its statistics took so far. Stores its bloom filters.
+    """
+    began = time.thread_time()
+    stats = known.stats
+    if stats is not None:
+        stats = with_members(target.blob, target.prefix, stats, known.members)
+    ref = PartRef(
+        key=key,
+        size_bytes=size_bytes,
+        rows=known.rows,
+        run=target.run,
+        layout=target.layout,
+        relation_version=target.relation.version,
+        order=target.relation.sort_ids,
+        t_low=known.t_low,
+        t_high=known.t_high,
+        diffs_sum=known.diffs_sum,
+        digest=known.digest,
+        retractions=known.retractions,
+        key_low=known.key_low,
+        key_high=known.key_high,
+        splits=known.splits,
+        stats_version=None if stats is None else STATS_VERSION,
+    )
+    return WrittenPart(ref, stats, seconds + time.thread_time() - began, copy)
 
 
 def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
@@ -291,7 +309,7 @@ def write_batch(  # noqa: PLR0913, PLR0917  these are the fields of one batch
     return writer.finish(lower, upper, since)
 
 
-def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart]:
+def _write(updates: Iterator[pa.Table], target: PartTarget) -> Iterator[WrittenPart]:
     """Yield the parts of a run; each ends once it has enough encoded bytes."""
     waiting, ratio = _Waiting(updates), 1.0
     part: _Part | None = None
@@ -321,7 +339,7 @@ def _write(updates: Iterator[pa.Table], target: _Target) -> Iterator[WrittenPart
             yield (written := part.store(beside, written))
 
 
-def _trimmed(parts: Sequence[WrittenPart], target: _Target) -> list[WrittenPart]:
+def trimmed_parts(parts: Sequence[WrittenPart], target: PartTarget) -> list[WrittenPart]:
     """Return parts with statistics that fit the budget."""
     rows = [part.stats for part in parts if part.stats is not None]
     if len(rows) < len(parts):
@@ -368,14 +386,14 @@ def _full(part: _Part) -> float:
     return TAIL if part.writer.outgrown else FULL
 
 
-def _group_bytes(part: _Part | None, ratio: float, target: _Target) -> int:
+def _group_bytes(part: _Part | None, ratio: float, target: PartTarget) -> int:
     """Return the size limit of the next row group, by the part's row group size and its room."""
     size = 0 if part is None else part.writer.size_bytes
     room = max(target.part_bytes - size, TAIL * target.part_bytes) / ratio
     return max(1, int(min(target.row_group_bytes, target.part_bytes / GROUPS, room)))
 
 
-def _rows_of_part(group: pa.Table, size: int, ratio: float, target: _Target, more: bool) -> int:
+def _rows_of_part(group: pa.Table, size: int, ratio: float, target: PartTarget, more: bool) -> int:
     """Return an estimate of the rows in a part that begins with a row group of a given size."""
     count: int = group.num_rows
     if not more:

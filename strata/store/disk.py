@@ -16,6 +16,7 @@ import errno
 import os
 import stat
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import zip_longest
@@ -31,22 +32,23 @@ from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
 from strata.store.named import other_bytes
+from strata.store.reference import ReferringBlob
 
 FOLDER: Final = 0o2777  # rights that folders take over from the root
 FILE: Final = 0o666  # rights that files take over from the root
 STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
 
 
-class DiskBlob:
+class DiskBlob(ReferringBlob):
     """Write-once bytes as files below a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Use the folder `root`, relative to the current directory; made at the first write."""
         self.root = Path(root).absolute()
+        self._references = OrderedDict()
         self._seen = False  # whether the folder was there; then it is never made anew
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """See `Blob.get`."""
+    def _stored(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         check_range(start, length)
         path = self._live(key)
         with _outside(path):

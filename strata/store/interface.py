@@ -124,6 +124,15 @@ class Overwriting(Protocol):
 
 
 @runtime_checkable
+class Referring(Protocol):
+    """A `Blob` of which some blobs may lie in files outside: `strata.store.reference`."""
+
+    def referred(self, key: str) -> Any:
+        """Return the `Reference` that a blob is; None if all its bytes are in the store."""
+        ...
+
+
+@runtime_checkable
 class Purges(Protocol):
     """A blob store that sets deleted blobs aside until they are purged."""
 

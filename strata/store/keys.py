@@ -1,6 +1,7 @@
 """The names of blobs and of consensus keys, all of which are made and parsed here.
 
     shards/{shard}/parts/g{n}/{hash}.parquet   one part, named by its generation and content
+    shards/{shard}/parts/r{n}/{hash}.parquet   one part whose rows lie in a file outside, likewise
     shards/{shard}/manifests/g{n}/{hash}.arrow one manifest, likewise; no folder: generation 0
     shards/{shard}/pages/g{n}/{hash}.arrow     one page of a large manifest, or an index of pages
     shards/{shard}/unions/g{n}/{hash}.arrow.zst    the union of a batch's statistics, likewise
@@ -45,8 +46,10 @@ _HASH_BYTES: Final = 20
 _ROOT: Final = "shards"
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=@+-]*")
 _GENERATION: Final = re.compile(
-    r"/(?:parts|manifests|pages|unions|blooms|catalogs|consumed|staged|suppressed)/g(\d+)/[^/]+$"
+    r"/(?:parts/[gr]|(?:manifests|pages|unions|blooms|catalogs|consumed|staged|suppressed)/g)(\d+)"
+    r"/[^/]+$"
 )
+_REFERENCE: Final = re.compile(rf"{_ROOT}/[^/]+/parts/r\d+/")
 _LEDGER: Final = re.compile(r"(?:n(\d+)_)?(-?\d+)_(-?\d+)_([0-9a-f]+)\.json")
 
 
@@ -132,10 +135,26 @@ def content_hash(data: bytes) -> str:
 
 def content_hash_of(pieces: Iterable[bytes]) -> str:
     """Return `content_hash` of bytes that come in pieces."""
-    hasher = blake3()
+    running = ContentHash()
     for piece in pieces:
-        hasher.update(piece)
-    return hasher.hexdigest(length=_HASH_BYTES)
+        running.add(piece)
+    return running.so_far()
+
+
+class ContentHash:
+    """The content hash of bytes that come one after the other."""
+
+    def __init__(self) -> None:
+        """Begin without bytes."""
+        self._hasher = blake3()
+
+    def add(self, piece: bytes) -> None:
+        """Add the next bytes."""
+        self._hasher.update(piece)
+
+    def so_far(self) -> str:
+        """Return the hash of all bytes up to now; more may follow."""
+        return self._hasher.hexdigest(length=_HASH_BYTES)
 
 
 def names_content(key: str, data: bytes) -> bool:
@@ -165,6 +184,21 @@ def shard_prefix(shard: str) -> str:
 def part_prefix(shard: str, generation: int = 0) -> str:
     """Return the prefix under which a shard's parts are stored; see `part_key`."""
     return f"{shard_prefix(shard)}{BlobKind.PART}/{_folder(generation)}"
+
+
+def reference_prefix(shard: str, generation: int | None = None) -> str:
+    """Return the prefix of a shard's parts that refer to files; None: of any generation."""
+    folder = "r" if generation is None else f"r{generation}/"
+    return f"{shard_prefix(shard)}{BlobKind.PART}/{folder}"
+
+
+def is_reference(key: str) -> bool:
+    """Return whether a key is that of a part that may refer to a file outside the store.
+
+    >>> is_reference("shards/flights/parts/r12/00ff.parquet")
+    True
+    """
+    return _REFERENCE.match(key) is not None
 
 
 def generation_of(key: str) -> int:

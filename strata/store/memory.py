@@ -5,6 +5,7 @@
 
 import time
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
@@ -14,19 +15,20 @@ from strata.errors import InvalidRequest
 from strata.store.interface import BlobInfo, Versioned
 from strata.store.keys import check_key, check_prefix, check_range, content_hash
 from strata.store.named import other_bytes
+from strata.store.reference import ReferringBlob
 
 
-class MemoryBlob:
+class MemoryBlob(ReferringBlob):
     """Write-once bytes in a dictionary."""
 
     def __init__(self) -> None:
         """Start empty."""
         self.live: dict[str, tuple[bytes, int]] = {}  # key -> (bytes, modified ms)
         self.deleted: dict[str, tuple[bytes, int]] = {}
+        self._references = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """See `Blob.get`."""
+    def _stored(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         check_range(start, length)
         found = self.live.get(check_key(key))
         if found is None:
@@ -40,6 +42,11 @@ class MemoryBlob:
             found = self.live.setdefault(key, (bytes(data), time.time_ns() // 1_000_000))
         if found[0] != data:
             raise other_bytes(key, content_hash(data), key=key)
+
+    def overwrite(self, key: str, data: bytes) -> None:
+        """See `Overwriting.overwrite`."""
+        with self._lock:
+            self.live[check_key(key)] = (bytes(data), time.time_ns() // 1_000_000)
 
     def list(self, prefix: str) -> Iterator[BlobInfo]:
         """See `Blob.list`."""

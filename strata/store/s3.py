@@ -15,7 +15,7 @@ of the two exists.
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +28,7 @@ from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash
 from strata.store.named import other_bytes
+from strata.store.reference import ReferringBlob
 from strata.store.retry import Patience
 from strata.store.s3_client import (
     BEYOND,
@@ -55,7 +56,7 @@ _CONFLICTS: Final = Patience(attempts=8, first_ms=50, ceiling_ms=3_000)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class S3Blob:
+class S3Blob(ReferringBlob):
     """Write-once bytes as objects below a prefix of a bucket. Safe to share between threads."""
 
     def __init__(self, address: S3Address) -> None:
@@ -64,10 +65,11 @@ class S3Blob:
         # The bill: requests by operation, bytes_in, bytes_out
         self.requests: Counter[str] = Counter()
         self.client = S3Client(address)
+        self._references = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
-        """See `Blob.get`. Long ranges come in pieces, several at once."""
+    def _stored(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """Return stored bytes. Long ranges come in pieces, several at once."""
         check_range(start, length)
         name = self._live(key)
         if length == 0:

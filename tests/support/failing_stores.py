@@ -16,10 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from strata.errors import Unavailable
-from strata.store.interface import Blob, BlobInfo, Consensus, Expunging, Versioned
+from strata.store.interface import (
+    Blob,
+    BlobInfo,
+    Consensus,
+    Expunging,
+    Overwriting,
+    Referring,
+    Versioned,
+)
 from strata.store.retry import Sleep
 
 T = TypeVar("T")
@@ -123,6 +131,14 @@ class FaultyBlob:
     def set(self, key: str, data: bytes) -> None:
         """See `Blob.set`."""
         self.faults.call(lambda: self.inner.set(key, data), "set")
+
+    def overwrite(self, key: str, data: bytes) -> None:
+        """See `Overwriting.overwrite`."""
+        self.faults.call(lambda: cast(Overwriting, self.inner).overwrite(key, data), "overwrite")
+
+    def referred(self, key: str) -> Any:
+        """See `Referring.referred`."""
+        return self.faults.call(lambda: cast(Referring, self.inner).referred(key), "get")
 
     def list(self, prefix: str) -> Iterator[BlobInfo]:
         """See `Blob.list`. Fails at the start or not at all."""

@@ -1,0 +1,282 @@
+"""Blobs whose first bytes lie in a file of somebody else, outside the store.
+
+    shards/{shard}/parts/r{n}/{hash}.parquet     strata.reference.1 NEWLINE json NEWLINE tail
+
+Such a blob reads as the bytes of that file with the tail behind them, and its name is the hash of
+all these. A file that changed is noticed: its size, and its time or ETag, are looked at each time;
+if only the latter differ, its bytes are hashed once. The same key may hold all bytes instead, once
+the store has taken them in; then the file is not looked at any more.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+
+import orjson
+
+from strata.errors import Corrupt, InvalidRequest, Unavailable
+from strata.store.cures import CURES
+from strata.store.keys import ContentHash, check_range, content_hash_of, is_reference
+from strata.store.s3_client import (
+    MISSING,
+    body_of,
+    client_error,
+    client_of,
+    outside,
+    refusal_code,
+)
+from strata.store.s3_read import by_url
+
+MARK: Final = b"strata.reference.1\n"
+HEAD_BYTES: Final = 64 * 1024  # read first: most references are no longer
+STEP_BYTES: Final = 16 << 20  # hashed at a time
+KNOWN: Final = 1024  # references that a process remembers
+GONE: Final = "bring it back: Delta RESTORE, the bucket's versions, a backup; else adopt --replace"
+Read: TypeAlias = Callable[[str, int, int | None], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideFile:
+    """A file of somebody else, as it was when it was looked at."""
+
+    address: str  # file:///folder/name or s3://bucket/key
+    size_bytes: int
+    version: str  # its time in nanoseconds, or its ETag
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a blob consists of."""
+
+    file: OutsideFile
+    digest: str  # content hash of the file's bytes
+    tail: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the blob."""
+        return self.file.size_bytes + len(self.tail)
+
+    def encoded(self) -> bytes:
+        """Return the bytes that are stored."""
+        said = {"file": asdict(self.file), "digest": self.digest}
+        return MARK + orjson.dumps(said) + b"\n" + self.tail
+
+
+def decoded_reference(data: bytes, key: str) -> Reference:
+    """Return a stored reference. Raises: Corrupt."""
+    try:
+        said, _, tail = data.removeprefix(MARK).partition(b"\n")
+        found = orjson.loads(said)
+        return Reference(OutsideFile(**found["file"]), found["digest"], tail)
+    except (ValueError, TypeError, KeyError) as error:
+        raise Corrupt("a reference to a file is damaged", key=key) from error
+
+
+class ReferringBlob:
+    """What stores of blobs share: `get` follows references."""
+
+    _references: "OrderedDict[str, Reference | None]"  # None: all bytes are in the store
+
+    def _stored(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """Return stored bytes as they are."""
+        raise NotImplementedError
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
+        """See `Blob.get`.
+
+        Raises also: Corrupt when a referred file is gone or changed.
+        """
+        if not is_reference(key):
+            return self._stored(key, start, length)
+        check_range(start, length)
+        found = self._known(key)
+        if found is None:
+            return self._stored(key, start, length)
+        try:
+            return _read(found, key, start, length)
+        except Corrupt:
+            self._references.pop(key, None)
+            if self._known(key) is not None:
+                raise
+            return self._stored(key, start, length)  # meanwhile the store has taken its bytes in
+
+    def referred(self, key: str) -> Reference | None:
+        """Return what a blob refers to; None if the store has all its bytes, or no such blob."""
+        self._references.pop(key, None)
+        return self._known(key)
+
+    def _known(self, key: str) -> Reference | None:
+        with suppress(KeyError):
+            return self._references[key]
+        data = self._stored(key, 0, HEAD_BYTES)
+        if data is not None and len(data) == HEAD_BYTES and data.startswith(MARK):
+            data = self._stored(key)
+        if data is None:
+            return None
+        found = decoded_reference(data, key) if data.startswith(MARK) else None
+        self._references[key] = found
+        with suppress(KeyError):  # other threads forget, too
+            while len(self._references) > KNOWN:
+                self._references.popitem(last=False)
+        return found
+
+
+def _read(reference: Reference, key: str, start: int, length: int | None) -> bytes:
+    size = reference.file.size_bytes
+    end = reference.size_bytes if length is None else min(start + length, reference.size_bytes)
+    data = b""
+    if start < min(end, size):
+        data = read_outside(reference.file, start, min(end, size) - start, reference.digest, key)
+    return data + reference.tail[max(0, start - size) : max(0, end - size)]
+
+
+def is_readable(address: str) -> bool:
+    """Return whether files at such an address can be referred to."""
+    return address.startswith(("file:///", "s3://"))
+
+
+def outside_address(path: str) -> str:
+    """Return the address of a file by its path or address, in the form that references have.
+
+    >>> outside_address("/lake/a=b c/1.parquet"), outside_address("s3a://lake/x.parquet")
+    ('file:///lake/a%3Db%20c/1.parquet', 's3://lake/x.parquet')
+    """
+    if path.startswith("/"):
+        return f"file://{quote(path)}"
+    if path.startswith("file:"):
+        return f"file://{quote(unquote(urlsplit(path).path))}"
+    scheme, found, rest = path.partition("://")
+    if not found or scheme not in {"s3", "s3a", "s3n"}:
+        return path
+    bucket, _, key = rest.partition("/")
+    return f"s3://{bucket}/{quote(key)}"
+
+
+def look_outside(address: str) -> OutsideFile:
+    """Return a file as it is now.
+
+    Raises: InvalidRequest if it is missing or cannot be referred to; Unavailable.
+    """
+    if not is_readable(address):
+        raise InvalidRequest("such files cannot be referred to", file=address)
+    if address.startswith("file:"):
+        try:
+            found = os.stat(_path(address))
+        except OSError as error:
+            raise _failed(address, error) from error
+        return OutsideFile(address, found.st_size, str(found.st_mtime_ns))
+    bucket, key = by_url(address)
+    listed = bucket.at(key)
+    if listed is None:
+        raise InvalidRequest("a file is missing", file=address)
+    return OutsideFile(bucket.url(key), listed.size_bytes, listed.version)
+
+
+def read_outside(
+    file: OutsideFile, start: int, length: int, digest: str = "", key: str = ""
+) -> bytes:
+    """Return a range of a file of somebody else.
+
+    `digest`: of the bytes that it had, for a file that has them under another version. `key` names
+    the part in errors.
+    Raises: Corrupt if it is gone or has changed; Unavailable.
+    """
+    read = _read_local if file.address.startswith("file:") else _read_s3
+    data, now = read(file, start, length)
+    if now is not None and now == file.size_bytes and digest and _digest_of(file) == digest:
+        data, now = read(OutsideFile(file.address, file.size_bytes, ""), start, length)
+    if now is not None or len(data) != length:
+        raise Corrupt(
+            "a file that a part refers to was changed or removed by its owner",
+            file=file.address,
+            part=key or None,
+            recorded_bytes=file.size_bytes,
+            cure=GONE,
+        )
+    return data
+
+
+_hashed: dict[tuple[str, int, str], str] = {}  # of files that got another version
+
+
+def _digest_of(file: OutsideFile) -> str:
+    """Return the content hash of a file as it is now; files are written once, so it is kept."""
+    now = look_outside(file.address)
+    about = (now.address, now.size_bytes, now.version)
+    if about not in _hashed:
+        _hashed[about] = content_hash_of(_steps(now))
+    return _hashed[about]
+
+
+def refer_to(file: OutsideFile, tail: bytes) -> tuple[Reference, str]:
+    """Return a reference to a file with a tail behind it, and the content hash of both together.
+
+    Raises: Corrupt if the file changes meanwhile; Unavailable. Cost: reads the file once.
+    """
+    running = ContentHash()
+    for piece in _steps(file):
+        running.add(piece)
+    digest = running.so_far()
+    running.add(tail)
+    return Reference(file, digest, tail), running.so_far()
+
+
+def _steps(file: OutsideFile) -> Iterator[bytes]:
+    for at in range(0, file.size_bytes, STEP_BYTES):
+        yield read_outside(file, at, min(STEP_BYTES, file.size_bytes - at))
+
+
+def _read_local(file: OutsideFile, start: int, length: int) -> tuple[bytes, int | None]:
+    """Return bytes; and None, or the size of a file that has another size or time, -1 if gone."""
+    try:
+        with open(_path(file.address), "rb") as opened:
+            found = os.fstat(opened.fileno())
+            if found.st_size != file.size_bytes or file.version not in {"", str(found.st_mtime_ns)}:
+                return b"", found.st_size
+            opened.seek(start)
+            return opened.read(length), None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return b"", -1
+    except OSError as error:
+        raise _failed(file.address, error) from error
+
+
+def _read_s3(file: OutsideFile, start: int, length: int) -> tuple[bytes, int | None]:
+    """See `_read_local`."""
+    bucket, key = by_url(file.address)
+    how: dict[str, Any] = {"IfMatch": file.version} if file.version else {}
+    if not length:
+        return b"", None
+    with outside(bucket.address, key):
+        try:
+            span = f"bytes={start}-{start + length - 1}"
+            reply = client_of(bucket.address).ask("get_object", Key=key, Range=span, **how)
+            return body_of(reply), None
+        except client_error() as error:
+            code = refusal_code(error)
+            if code in MISSING:
+                return b"", -1
+            if code not in {"PreconditionFailed", "412"}:
+                raise
+            found = bucket.at(key)
+            return b"", -1 if found is None else found.size_bytes
+
+
+def _path(address: str) -> str:
+    return unquote(urlsplit(address).path)
+
+
+def _failed(address: str, error: OSError) -> Unavailable | InvalidRequest:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return InvalidRequest("a file is missing", file=address)
+    return Unavailable(
+        f"a file outside the store cannot be read: {os.strerror(error.errno or 0)}",
+        certain=True,
+        file=address,
+        cure=CURES.get(error.errno or 0),
+    )

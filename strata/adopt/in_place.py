@@ -27,7 +27,7 @@ from strata.ingest.task import IngestTask, JudgedRows, TaskResult
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
-from strata.parts.refer import Referred, refer
+from strata.parts.refer import TAIL_SHARE, Referred, refer
 from strata.parts.write import PartTarget
 from strata.store import keys
 from strata.store.interface import Blob, Overwriting, Referring
@@ -40,10 +40,15 @@ MOST_BYTES: Final = 1 << 30  # of rows of a file in memory; a larger file is wri
 class InPlace:
     """What an adoption did with files one by one."""
 
+    tail_share: float = TAIL_SHARE  # see `strata.parts.refer`
     files: int = 0  # that stayed where they are
     size_bytes: int = 0  # of these
     stored_bytes: int = 0  # what the store has of them
     reasons: Counter[str] = field(default_factory=Counter)  # why others did not
+
+    def anew(self) -> "InPlace":
+        """Return the same request before anything was done."""
+        return InPlace(self.tail_share)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document of the command line."""
@@ -75,7 +80,8 @@ class InPlace:
             return [], flow
         for file in files:
             task = replace(opened.task, number=partition * NUMBERS + len(results))
-            maker = _Maker(blob, task, fit, replace(flow, batches=file.batches), newest)
+            alone = replace(flow, batches=file.batches)
+            maker = _Maker(blob, task, fit, alone, newest, self.tail_share)
             try:
                 found, judged, tally = maker.made(file)
             except NotSplicedError as error:
@@ -140,6 +146,7 @@ class _Maker:
     fit: Fit
     flow: Flow  # of the file's rows alone
     newest: PeerVersion
+    tail_share: float
 
     def made(self, file: DataFile) -> tuple[Referred, JudgedRows, RowTally]:
         """Return the part. Raises: NotSplicedError."""
@@ -165,7 +172,14 @@ class _Maker:
             task.worth,
         )
         names = _names(task.relation, self.flow.version)
-        found = refer(target, task.spec.name, task.generation, file.address, rows, names)
+        found = refer(
+            target,
+            keys.reference_prefix(task.spec.name, task.generation),
+            file.address,
+            rows,
+            names,
+            tail_share=self.tail_share,
+        )
         return found, judged[-1], tally
 
     def _rows(self, tally: RowTally) -> tuple[pa.Table, JudgedRows]:

@@ -82,7 +82,7 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
     wanted: int | None = None,
     all_anew: bool = False,
     dry_run: bool = False,
-    in_place: bool = False,
+    in_place: InPlace | None = None,
     own: bool = False,
 ) -> Adopted:
     """Make a shard equal to a version of a table, the newest for None, in one batch.
@@ -103,8 +103,7 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
         work = _planned(stores, state, peer, wanted, all_anew=all_anew)
         if dry_run:
             return work.result(dry_run=True)
-        if in_place:
-            work = replace(work, in_place=InPlace())
+        work = replace(work, in_place=None if in_place is None else in_place.anew())
         if work.nothing:
             return replace(work.result(), taken_in=_take_in(stores, work, own=own))
         try:
@@ -140,7 +139,7 @@ class _Work:
         """Return the same work without the change feed."""
         assert self.old is not None
         found = self.peer.changes(self.old, self.version, feed=False)
-        again = None if self.in_place is None else InPlace()
+        again = None if self.in_place is None else self.in_place.anew()
         return replace(self, difference=found, feed_failed=reason, in_place=again)
 
     @property

@@ -31,7 +31,7 @@ from strata.state.codec import encode_state
 from strata.state.state import State
 from strata.store.draft import ABANDONED_MS, drop_abandoned
 from strata.store.interface import Blob
-from strata.store.keys import blob_kind, names_content, parse_key, shard_prefix
+from strata.store.keys import blob_kind, is_reference, names_content, parse_key, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -184,7 +184,12 @@ def _copy(blob: Blob, target: Blob, state: State, runner: Runner) -> _Copied:
     here = retry(lambda: {info.key: info.size_bytes for info in blob.list(prefix)})
     named = frozenset(named_by(blob, state, {}, set()))
     wanted = named | {key for key in here if blob_kind(key) in HISTORY}
-    sizes = {key: there[key] for key in wanted if key in there and there[key] == here.get(key)}
+    # What refers to a file here has its bytes there, and so another size.
+    sizes = {
+        key: there[key]
+        for key in wanted
+        if key in there and (there[key] == here.get(key) or is_reference(key))
+    }
     jobs = [(key, there.get(key), key in named) for key in sorted(wanted - sizes.keys())]
     done = [one for one in runner(partial(_copy_one, blob, target), jobs) if one is not None]
     new = [one.size_bytes for one in done if one.size_bytes != there.get(one.key)]

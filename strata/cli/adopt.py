@@ -102,7 +102,7 @@ def adopt(
         wanted=wanted,
         all_anew=replace,
         dry_run=dry_run,
-        in_place=in_place,
+        in_place=InPlace() if in_place else None,
         own=own,
     )
     _remark(done)

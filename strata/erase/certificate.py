@@ -27,6 +27,8 @@ BEYOND: Final = (
     "`strata backups TARGET --drop POINT` drops one",
     "source files in the landing folders: ingest leaves their erased rows out; delete or rewrite "
     "them there",
+    "tables of Delta or Iceberg that were adopted: their own files hold the rows, also those that "
+    "parts referred to; delete the rows there",
     "temporary files of writers that died: `strata gc run` removes them a day after their last "
     "write",
     "what was delivered to consumers, in folders and tables: `strata consumers SHARD` names them; "

@@ -184,7 +184,8 @@ class Splicer:
         """Return a part with these row groups, and zeros in the columns that stay in the file."""
         schema = self._schema(staying)
         written = with_field_ids(schema)
-        known = {**schema.metadata, FILE_KEY: self.mark.encode(), RUN_KEY: str(self.run).encode()}
+        known = {**schema.metadata, FILE_KEY: self.mark.encode()}
+        known |= {RUN_KEY: str(self.run).encode()} if self.run else {}
         numbers = {int(path.partition(".")[2]) for path in staying}
         out = io.BytesIO()
         with pq.ParquetWriter(out, written, **SETTINGS) as writer:

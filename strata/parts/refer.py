@@ -25,7 +25,7 @@ from strata.model.schema import Relation
 from strata.parts.fetch import PartSource, part_batches
 from strata.parts.write import PartTarget, WrittenPart, known_part, trimmed_parts
 from strata.store import keys
-from strata.store.interface import Overwriting
+from strata.store.interface import Blob, Overwriting, Referring
 from strata.store.reference import (
     OutsideFile,
     look_outside,
@@ -49,16 +49,17 @@ class Referred:
 
 def refer(
     target: PartTarget,
-    shard: str,
-    generation: int,
+    prefix: str,
     address: str,
     rows: Callable[[], pa.Table],
     names: Mapping[int, str],
+    *,
+    tail_share: float = TAIL_SHARE,
 ) -> Referred:
-    """Return a part of the rows of a file, which stay in it.
+    """Return a part of the rows of a file, which stay in it, under a `keys.reference_prefix`.
 
     `rows` reads them: updates of `target.relation` in the order of the file, all of them. `names`:
-    its columns, by the ids of ours.
+    its columns, by the ids of ours. `tail_share`: how much of the file's bytes a tail may have.
     Raises: NotSplicedError if they are no run, or the file cannot be the beginning of a part.
     Cost: reads the file three times: its rows, their hash, and the finished part; writes the tail.
     """
@@ -77,12 +78,13 @@ def refer(
         said = Footer(LAYOUT, target.relation.version, target.description, updates.num_rows)
         splicer = Splicer(footer, updates, target.relation, said, left, address, target.run)
         tail = splicer.tail()
-        if len(tail) > TAIL_SHARE * file.size_bytes:
+        if len(tail) > tail_share * file.size_bytes:
             raise NotSplicedError("most of its columns are stored in another way")
         reference, whole = retry(partial(refer_to, file, tail))
-        key = keys.part_key(keys.reference_prefix(shard, generation), whole)
-        retry(partial(blob.overwrite, key, reference.encoded()))
-        source = PartSource(blob, shard, (target.relation,), LAYOUT)
+        key = keys.part_key(prefix, whole)
+        if not _is_whole(blob, key):  # of a repeated run, its bytes may have been taken in
+            retry(partial(blob.overwrite, key, reference.encoded()))
+        source = PartSource(blob, prefix, (target.relation,), LAYOUT)
         part = _observed(target, updates, footer.rows, key, reference.size_bytes)
         wrong = _wrong(source, part, updates)
         if not wrong:
@@ -92,6 +94,12 @@ def refer(
         if not wrong & left.keys():
             raise NotSplicedError("it does not read as its rows")
         left = {number: name for number, name in left.items() if number not in wrong}
+
+
+def _is_whole(blob: Blob, key: str) -> bool:
+    assert isinstance(blob, Referring)
+    found = retry(partial(blob.referred, key))
+    return found is None and retry(partial(blob.get, key, 0, 1)) is not None
 
 
 def _check_run(updates: pa.Table, relation: Relation) -> None:

@@ -37,8 +37,9 @@ from strata.publish.fields import Fields
 from strata.publish.metrics import FileMetrics, metrics_of
 from strata.publish.place import METADATA, SNAPSHOTS, TableFolder
 from strata.state.state import Batch, State
-from strata.store.interface import Blob
-from strata.store.keys import content_hash
+from strata.store.interface import Blob, Referring
+from strata.store.keys import content_hash, is_reference
+from strata.store.retry import retry
 
 VERSION: Final = 2  # of the Iceberg format
 PLAIN: Final = "plain"  # in the name of a manifest: each row of its parts counts once
@@ -254,7 +255,23 @@ def _pieces(source: Source, batch: Batch) -> Iterator[pa.Table]:
                 parts=bare.num_rows,
                 first=bare["key"][0].as_py(),
             )
+        _check_here(source, table["key"].to_pylist())
         yield table
+
+
+def _check_here(source: Source, part_keys: Sequence[str]) -> None:
+    """Refuse parts whose rows lie in files outside: other engines would find only their tails."""
+    for key in filter(is_reference, part_keys):
+        assert isinstance(source.blob, Referring)
+        found = retry(partial(source.blob.referred, key))
+        if found is not None:
+            raise InvalidRequest(
+                "a part refers to a file of another table, which other engines cannot read as ours",
+                shard=source.state.name,
+                part=key,
+                file=found.file.address,
+                cure=f"strata adopt {source.state.name} --from TABLE --own, then publish",
+            )
 
 
 def _data_file(address: str, ref: PartRef, metrics: FileMetrics) -> DataFile:

@@ -5,15 +5,18 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from strata.errors import Corrupt, InvalidRequest
 from strata.store.draft import draft_of
-from strata.store.interface import Blob, Expunging
+from strata.store.interface import Blob, Expunging, Overwriting, Referring
 from strata.store.keys import content_hash
+from strata.store.reference import look_outside, outside_address, refer_to
 
+REFERENCE = "shards/s/parts/r3/ab.parquet"
 KEYS = ["a", "a-b/c", "a/b", "a/b-c", "a/b.d", "a/b0", "a0", "b/c/d", "b/c0"]
 
 
@@ -44,6 +47,54 @@ class BlobSuite:
         blob.set("a/b/c", data)
         assert raw.read("a/b/c") == data
         assert raw.keys() == ["a/b/c"]
+
+    @pytest.mark.parametrize(
+        ("start", "length"),
+        [(0, None), (0, 10), (990, 20), (999, 1), (1000, 4), (1003, None), (7, 0), (2000, 5)],
+    )
+    def test_a_reference_reads_as_the_file_and_its_tail(
+        self, blob: Blob, raw: RawBlob, tmp_path: Path, start: int, length: int | None
+    ) -> None:
+        file, data = tmp_path / "of others.parquet", bytes(range(250)) * 4
+        file.write_bytes(data)
+        made, _ = refer_to(look_outside(outside_address(str(file))), b"tail")
+        raw.write(REFERENCE, made.encoded())
+        end = None if length is None else start + length
+        assert blob.get(REFERENCE, start, length) == (data + b"tail")[start:end]
+
+    def test_a_reference_whose_bytes_were_taken_in_needs_no_file(
+        self, blob: Blob, raw: RawBlob, tmp_path: Path
+    ) -> None:
+        assert isinstance(blob, Overwriting)
+        assert isinstance(blob, Referring)
+        file = tmp_path / "a.parquet"
+        file.write_bytes(b"PAR1 others")
+        made, _ = refer_to(look_outside(outside_address(str(file))), b" tail")
+        raw.write(REFERENCE, made.encoded())
+        assert blob.referred(REFERENCE) == made
+        whole = blob.get(REFERENCE)
+        assert whole == b"PAR1 others tail"
+
+        blob.overwrite(REFERENCE, whole)
+        file.unlink()
+
+        assert blob.get(REFERENCE) == whole
+        assert blob.referred(REFERENCE) is None
+        assert blob.referred(REFERENCE.replace("ab", "cd")) is None
+
+    def test_a_reference_to_a_lost_file_says_which(
+        self, blob: Blob, raw: RawBlob, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "a.parquet"
+        file.write_bytes(b"PAR1 others")
+        made, _ = refer_to(look_outside(outside_address(str(file))), b" tail")
+        raw.write(REFERENCE, made.encoded())
+        file.write_bytes(b"PAR1 0thers")
+        with pytest.raises(Corrupt, match="changed or removed by its owner"):
+            blob.get(REFERENCE)
+        file.unlink()
+        with pytest.raises(Corrupt, match=r"a\.parquet"):
+            blob.get(REFERENCE, 3, 2)
 
     def test_an_empty_blob_is_not_a_missing_one(self, blob: Blob) -> None:
         blob.set("a", b"")

@@ -3,6 +3,7 @@
 The table is read by its own library, whole. The shard has read it once, and then only changes.
 """
 
+import math
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from strata.adopt.columns import Fit, RowTally
 from strata.adopt.delta import DeltaPeer
+from strata.adopt.in_place import InPlace
 from strata.adopt.peer import PeerVersion, VersionDifference
 from strata.machine.machine import Machine
 from tests.support.adopted import NAME, DeltaWorld, IcebergWorld, Mirror, deeds
@@ -31,11 +33,17 @@ DELTA = deeds(
     "widen",
     "restore",
 )
+KEEPING = deeds("append", "overwrite", "delete", "update", "merge", "optimize", "switch", "widen")
 ICEBERG = deeds("append", "overwrite", "delete", "hide", "upsert", "widen", "promote", "roll_back")
 
 
-def follow(world: Any, history: list[tuple[str, Any, int, bool]]) -> None:
-    """Do what a history says; the shard follows now and then, and at its end."""
+def follow(
+    world: Any, history: list[tuple[str, Any, int, bool]], *, in_place: bool = False
+) -> None:
+    """Do what a history says; the shard follows now and then, and at its end.
+
+    `in_place`: its parts refer to files, and the table's owner removes those that he does not need.
+    """
     mirror = Mirror()
     mirror.create()
     seen: dict[int, Counter[Any]] = {}
@@ -45,8 +53,11 @@ def follow(world: Any, history: list[tuple[str, Any, int, bool]]) -> None:
             mirror.add(name, "int64")
             seen = {}  # earlier times have the column now
         if follows:
-            done = mirror.adopt(world.peer())
-            again = mirror.adopt(world.peer())
+            how = {"in_place": InPlace(math.inf)} if in_place else {}
+            done = mirror.adopt(world.peer(), **how)
+            again = mirror.adopt(world.peer(), **how)
+            if in_place:
+                world.vacuum()
             assert mirror.read() == world.rows()
             assert again.already_adopted
             if done.report is not None:
@@ -104,3 +115,19 @@ def test_the_change_feed_says_what_the_files_say(history: Any, parted: bool) -> 
 
         assert new.name == "0" or fed.how == "feed"
         assert sums(mirror, fed, new) == sums(mirror, filed, new)
+
+
+@trying(max_examples=tries(6, 400))
+@given(KEEPING, st.booleans(), st.booleans())
+def test_a_mirror_that_refers_to_the_files_of_delta_equals_it(
+    history: Any, feed: bool, parted: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        follow(DeltaWorld(Path(folder), feed=feed, parted=parted), history, in_place=True)
+
+
+@trying(max_examples=tries(6, 400))
+@given(deeds("append", "overwrite", "delete", "hide", "upsert", "widen", "promote"))
+def test_a_mirror_that_refers_to_the_files_of_iceberg_equals_it(history: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        follow(IcebergWorld(Path(folder)), history, in_place=True)

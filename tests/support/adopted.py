@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -160,6 +161,13 @@ class DeltaWorld:
             made(one_each, self.extra, 8), "t.id = s.id", source_alias="s", target_alias="t"
         ).when_matched_update_all().when_not_matched_insert_all().execute()
 
+    def vacuum(self) -> None:
+        """Remove the files that the newest version does not have."""
+        kept = {unquote(urlsplit(uri).path) for uri in self.table.file_uris()}
+        for path in Path(self.at).rglob("part-*.parquet"):
+            if str(path) not in kept and unquote(str(path)) not in kept:
+                path.unlink()
+
     def optimize(self, _: Cells, __: int) -> None:
         self.table.optimize.compact()
 
@@ -250,6 +258,14 @@ class IcebergWorld:
             change.add_column(name, LongType())
         self.append(cells, 0)
         return name
+
+    def vacuum(self) -> None:
+        """Remove the data files that the newest snapshot does not have."""
+        kept = {task.file.file_path for task in self.table.scan().plan_files()}
+        folder = Path(self.table.location().removeprefix("file://"))
+        for path in (folder / "data").rglob("*.parquet"):
+            if f"file://{path}" not in kept and "deletes" not in path.name:
+                path.unlink()
 
     def promote(self, cells: Cells, _: int) -> None:
         """Change the schema in a way that leaves all values as they are."""

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.store.interface import Overwriting
+from strata.store.keys import content_hash
+from strata.store.reference import look_outside, outside_address, refer_to
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address, new_client
-from tests.conformance.blob import BlobSuite
+from tests.conformance.blob import REFERENCE, BlobSuite
 from tests.support.seaweed import IDENTITY
 
 NUMBERS = count()
@@ -86,3 +88,28 @@ class TestS3BlobOnMoto(BlobSuite):
         assert [info.key for info in blob.list("")] == ["a/hint"]
         with pytest.raises(InvalidRequest):
             blob.overwrite("../a", b"x")
+
+
+def test_references_reach_into_other_buckets(client: Any) -> None:
+    """Its ETag tells a changed object; the same bytes written anew are hashed and believed."""
+    blob = S3Blob(S3Address.parse("s3://bucket/references/?region=us-east-1"))
+    client.create_bucket(Bucket="lake")
+    data = bytes(range(256)) * 9
+    where = {"Bucket": "lake", "Key": "a b/1.parquet"}
+    client.put_object(Body=data, **where)
+    made, whole = refer_to(look_outside(outside_address("s3a://lake/a b/1.parquet")), b"tail")
+    blob.overwrite(REFERENCE, made.encoded())
+
+    assert blob.get(REFERENCE) == data + b"tail"
+    assert blob.get(REFERENCE, 2300, 6) == data[2300:] + b"ta"
+    assert content_hash(data + b"tail") == whole
+    client.put_object(Body=data, **where)
+    assert blob.get(REFERENCE, 1, 3) == data[1:4]
+    client.put_object(Body=data[:-1] + b"!", **where)
+    with pytest.raises(Corrupt, match="changed or removed"):
+        blob.get(REFERENCE, 1, 3)
+    client.delete_object(**where)
+    with pytest.raises(Corrupt, match="changed or removed"):
+        blob.get(REFERENCE, 1, 3)
+    with pytest.raises(InvalidRequest, match="missing"):
+        look_outside("s3://lake/none.parquet")

@@ -47,8 +47,8 @@ class Flow:
     old: bool  # whether they were read by the schema of the version that the shard holds
     sign: int | None  # of all rows; None: each row says it in CHANGE_TYPE
     batches: Batches
-    # Files of which it consists; None: they cannot be taken one by one. One without an address
-    # has rows that do not count, or is of another format.
+    # The files that it consists of; None: they cannot be taken one by one. One without an
+    # address has rows that do not count, or is of another format.
     files: Callable[[], Sequence[DataFile]] | None = None
 
 

@@ -125,7 +125,7 @@ class Overwriting(Protocol):
 
 @runtime_checkable
 class Referring(Protocol):
-    """A `Blob` of which some blobs may lie in files outside: `strata.store.reference`."""
+    """A `Blob` that may refer to files outside: `strata.store.reference`."""
 
     def referred(self, key: str) -> Any:
         """Return the `Reference` that a blob is; None if all its bytes are in the store."""

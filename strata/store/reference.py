@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -21,14 +21,6 @@ import orjson
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.store.cures import CURES
 from strata.store.keys import ContentHash, check_range, content_hash_of, is_reference
-from strata.store.s3_client import (
-    MISSING,
-    body_of,
-    client_error,
-    client_of,
-    outside,
-    refusal_code,
-)
 from strata.store.s3_read import by_url
 
 MARK: Final = b"strata.reference.1\n"
@@ -249,22 +241,11 @@ def _read_local(file: OutsideFile, start: int, length: int) -> tuple[bytes, int 
 def _read_s3(file: OutsideFile, start: int, length: int) -> tuple[bytes, int | None]:
     """See `_read_local`."""
     bucket, key = by_url(file.address)
-    how: dict[str, Any] = {"IfMatch": file.version} if file.version else {}
-    if not length:
-        return b"", None
-    with outside(bucket.address, key):
-        try:
-            span = f"bytes={start}-{start + length - 1}"
-            reply = client_of(bucket.address).ask("get_object", Key=key, Range=span, **how)
-            return body_of(reply), None
-        except client_error() as error:
-            code = refusal_code(error)
-            if code in MISSING:
-                return b"", -1
-            if code not in {"PreconditionFailed", "412"}:
-                raise
-            found = bucket.at(key)
-            return b"", -1 if found is None else found.size_bytes
+    data = bucket.range_of(key, start, length, file.version)
+    if data is not None:
+        return data, None
+    found = bucket.at(key)
+    return b"", -1 if found is None else found.size_bytes
 
 
 def _path(address: str) -> str:

@@ -82,6 +82,26 @@ class Bucket:
             size, modified = said(reply, "ContentLength"), said(reply, "LastModified")
             return _found(key, size, modified, said(reply, "ETag"))
 
+    def range_of(self, key: str, start: int, length: int, version: str = "") -> bytes | None:
+        """Return a range of an object, or what there is of it; None if it, or this version, is gone.
+
+        Raises: Unavailable.
+        """
+        if not length:
+            return b""
+        span = f"bytes={start}-{start + length - 1}"
+        how = {"IfMatch": version} if version else {}
+        with outside(self.address, key):
+            try:
+                where = self.address.prefix + key
+                return body_of(
+                    client_of(self.address).ask("get_object", Key=where, Range=span, **how)
+                )
+            except client_error() as error:
+                if refusal_code(error) in CHANGED | MISSING:
+                    return None
+                raise
+
     def url(self, key: str) -> str:
         """Return the address of one object, from which `by_url` finds it again anywhere."""
         options = {"endpoint": self.address.endpoint, "region": self.address.region}

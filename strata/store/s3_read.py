@@ -83,7 +83,7 @@ class Bucket:
             return _found(key, size, modified, said(reply, "ETag"))
 
     def range_of(self, key: str, start: int, length: int, version: str = "") -> bytes | None:
-        """Return a range of an object, or what there is of it; None if it, or this version, is gone.
+        """Return a range of an object, as far as it goes; None if this version of it is gone.
 
         Raises: Unavailable.
         """

@@ -229,10 +229,20 @@ def test_names_that_contradict_each_other_are_refused(source: Any, message: str)
 def test_the_time_is_named_as_the_shard_does(tmp_path: Path) -> None:
     columns = [{"name": "t_", "type": "int64"}, {"name": "a", "type": "int64"}]
     with pytest.raises(InvalidRequest, match="another meaning"):
-        World(tmp_path, columns=columns, key=["a"], source={"names": {"t": "t_"}},
-              time={"from": "column", "column": "t"})  # fmt: skip
-    w = World(tmp_path, columns=columns, key=["a"], source={"names": {"t": "t_"}},
-              time={"from": "column", "column": "t_"})  # fmt: skip
+        World(
+            tmp_path,
+            columns=columns,
+            key=["a"],
+            source={"names": {"t": "t_"}},
+            time={"from": "column", "column": "t"},
+        )
+    w = World(
+        tmp_path,
+        columns=columns,
+        key=["a"],
+        source={"names": {"t": "t_"}},
+        time={"from": "column", "column": "t_"},
+    )
     (tmp_path / "a.jsonl").write_text('{"t": 5, "a": 1}\n')
 
     w.ingest(str(tmp_path / "a.jsonl"), lower=0, upper=10)

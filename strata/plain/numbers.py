@@ -23,7 +23,7 @@ _WIDE: Final = Context(prec=76)
 _MOST_DIGITS: Final = 38  # of a decimal
 _LONGEST: Final = 40  # characters of a number
 _WHOLE_DIGITS: Final = dict(zip(WHOLE, (3, 5, 10, 20), strict=True))  # of decimals that hold them
-_EXACT_DIGITS: Final = 15  # of a decimal that a double holds without rounding twice
+_LONGEST_DOUBLE: Final = 30  # characters; Java and Python round what is shorter alike
 _WHOLE: Final = re.compile(r"-?\d+", re.ASCII)
 _POINT: Final = re.compile(r"-?(\d+\.\d*|\.\d+)", re.ASCII)
 _POWER: Final = re.compile(r"-?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", re.ASCII)
@@ -106,7 +106,7 @@ def as_double(constant: Constant, *, text: bool = False) -> float:
     written = constant.text
     if constant.kind is Spelling.TEXT and text and _TEXT_OF_NUMBER.fullmatch(written):
         value = float(written)
-        if _digits(written) > _EXACT_DIGITS or (not value and written.startswith("-")):
+        if len(written) > _LONGEST_DOUBLE or (not value and written.startswith("-")):
             raise needs_spark(written)
         return value
     if constant.kind is not Spelling.NUMBER:
@@ -115,7 +115,7 @@ def as_double(constant: Constant, *, text: bool = False) -> float:
         if abs(_integer(constant)) > 2**53:
             raise needs_spark(written)
         return float(int(written))
-    if _POINT.fullmatch(written) and _digits(written) <= _EXACT_DIGITS:
+    if _POINT.fullmatch(written) and len(written) <= _LONGEST_DOUBLE:
         return float(written) or 0.0  # a decimal has no negative zero
     value = float(written) if _POWER.fullmatch(written) else math.nan
     if not math.isfinite(value) or not value:
@@ -130,12 +130,6 @@ def cast_to(value: Expr, kind: str) -> Expr:
 
 def _is_whole(constant: Constant) -> bool:
     return constant.kind is Spelling.NUMBER and _WHOLE.fullmatch(constant.text) is not None
-
-
-def _digits(text: str) -> int:
-    """Return how many digits of a number count; of a long text more than a double holds."""
-    count = len(text.replace(".", "").lstrip("-0").rstrip("0"))
-    return count if len(text) <= 2 * _EXACT_DIGITS else _EXACT_DIGITS + 1
 
 
 def _in_widest(column: Expr, values: Sequence[int]) -> Fitted:

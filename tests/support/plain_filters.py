@@ -181,6 +181,9 @@ def _otherwise(random: random.Random) -> str:
 def _fraction(random: random.Random) -> str:
     if random.random() < 0.4:
         return _number(random)
+    if random.random() < 0.2:
+        shown = f"{random.uniform(-1, 1) * 10 ** random.randint(-5, 15):.{random.randint(1, 20)}f}"
+        return random.choice((shown, shown, f"'{shown}'"))
     return f"{random.randint(-999, 999)}.{random.randint(0, 999)}"
 
 

@@ -33,8 +33,9 @@ def test_a_comparison_becomes_the_call_that_spark_makes_of_it() -> None:
         "startswith(s, 'a') and not isnan(x)", "ts > now() - interval 7 days",
         "a > 1.5", "id = 14.0", "a between 1 and 2.5", "a < 1e3", "id = '3'", "a in (1, null)",
         "a in (1, 2.5)", "lower(s) = 'a'", "upper(s) like 'A%'", "s not ilike '%a%'", "Sh > a",
-        "de = 1.234", "de in (1)", "x = 13.200000000000044", "x > '1.5'", "bo = 'true'", "ts > current_date() - 7",
-        "ts > '2013-12-01 10:30:00+01:00'", "dd not in ('2013-12-01', null)", "s = null",
+        "de = 1.234", "de in (1)", "x > '1.5'", "bo = 'true'", "ts > current_date() - 7",
+        "x = 13.200000000000044", "ts > '2013-12-01 10:30:00+01:00'", "s = null",
+        "dd not in ('2013-12-01', null)",
         "dd >= current_date() - 7", "ts::date = '2013-12-01'", "ts >= '2013-12-01 10:30'",
     ],
 )  # fmt: skip

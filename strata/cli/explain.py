@@ -30,7 +30,7 @@ _EXPLAIN: Final = (
     "sub-expression that stopped the proof and what would help. Says what skips the others.\n\n"
     "\b\n"
     'strata explain flights --where "at > now() - interval 1 day"\n'
-    'strata explain flights --where "payload:delay::int > 60" --parts\n'
+    "strata explain flights --where \"get_json_object(payload, '$.delay') > 60\" --parts\n"
     "strata explain flights --where \"upper(carrier) = 'AA'\" --static\n"
     'strata explain flights --where "delay > 60" --receipt why.json'
 )

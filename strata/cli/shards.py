@@ -69,7 +69,7 @@ def create(
             context.settings, name, infer, key=keys, format=format, envelope=envelope
         )
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
-        text += "".join(f"# {note}\n" for note in found.notes)
+        text += "".join(f"# {_printable(note)}\n" for note in found.notes)
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(text, encoding="utf-8")
@@ -94,6 +94,11 @@ def create(
     context.machine.create(declared, revive=revive)
     made = context.shard(name).inspect()
     return answer(made, text, pairs("", made))
+
+
+def _printable(note: str) -> str:
+    """Return a note as one comment of YAML; it may repeat texts of the files."""
+    return "".join(letter if letter.isprintable() else " " for letter in note)
 
 
 def _undeclared(name: str, folder: str) -> InvalidRequest:

@@ -55,7 +55,7 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
         fields: Fields | None = None
         try:
             if written == "csv":
-                fields = _csv(header, text, spec)
+                fields = _by_column(_csv(header, text, spec), spec)
                 value, names = _value_of(fields, spec), set(fields)
             elif written == "json":
                 value, names, fields = _json(raw, text, spec)
@@ -128,6 +128,19 @@ def _value_of(fields: Fields, spec: ShardSpec) -> Value:
     return lambda name, kind: reader_of(name, kind, spec)(fields[name])
 
 
+def _by_column(fields: Any, spec: ShardSpec) -> Any:
+    """Return what a source has under its names under those of the shard's columns."""
+    columns = {name: column for name, column in spec.source.names}
+    if not columns:
+        return fields
+    hidden = set(columns.values()) - columns.keys()  # of columns that have another name there
+    return {columns.get(n, n): value for n, value in fields.items() if n not in hidden}
+
+
+def _key(spec: ShardSpec) -> Sequence[str]:
+    return [next((s for s, c in spec.source.names if c == name), name) for name in spec.key]
+
+
 def _text(field: bytes | str | None) -> str:
     return field.decode() if isinstance(field, bytes) else field or ""
 
@@ -140,11 +153,12 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fi
     except Unreadable as error:
         return partial(_unreadable, str(error)), set(raw.columns), None
     if spec.source.envelope in ORDERED:
-        row, schema = _of_change(message, spec.key if spec.source.envelope == "upsert" else ())
+        row, schema = _of_change(message, _key(spec) if spec.source.envelope == "upsert" else ())
     else:
         row, schema = message, None
     if not isinstance(row, Mapping):
         return partial(_unreadable, "no row in the message"), set(raw.columns), None
+    row, schema = _by_column(row, spec), schema and _by_column(schema, spec)
     if spec.source.envelope != "debezium" and schema is None:
         return _value_of(row, spec), set(row), row
 

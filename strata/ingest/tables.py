@@ -123,6 +123,7 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         envelope=rows.envelope,
         diff_column=rows.diff_column or spec.source.diff_column,
         deleted_column=rows.deleted_column or "",
+        names=(),  # rows have the shard's names
     )
     time = (
         TimeSpec()

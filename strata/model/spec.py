@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from strata.errors import InvalidRequest
 from strata.model.declared import Declared, OneOf, Parsed, Range, as_declared
+from strata.model.names import as_pair, check_source_names
 from strata.model.near import one_of
 from strata.model.schema import Column, Relation
 from strata.model.settings import Count, Percent
@@ -32,6 +33,9 @@ ANY: Final = "*"  # of the forms of dates: every column that is not named
 FORMS_OF: Final = {Kind.DATE: "dates", Kind.TIMESTAMP: "timestamps", Kind.TIMESTAMPTZ: "timestamps"}
 ADOPTED: Final = "adopt."  # of tokens; they say which version of a table a shard holds
 RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that readers add
+# Of the metadata of a field whose default is for ever the same. Stored documents leave it out, so
+# that programs without the field read them.
+UNWRITTEN: Final = "unwritten"
 FEW_COLUMNS: Final = 32  # a row group has room for these at any size
 COLUMN_BYTES: Final = 4096  # of a row group for each further column
 PartBytes = Annotated[int, Range(1024)]
@@ -88,6 +92,13 @@ class SourceSpec(Declared):
     timestamps: tuple[tuple[str, ...], ...] = ()
     # rows are read twice and compared; sampled: as the settings say
     verify: Annotated[str, OneOf("sampled", "always", "never")] = "sampled"
+    # (name in the source, column) where they differ; in the file a mapping
+    names: tuple[tuple[str, ...], ...] = field(default=(), metadata={UNWRITTEN: True})
+
+    @property
+    def names_of_source(self) -> Mapping[str, str]:
+        """Return the source's name of each column that it calls otherwise."""
+        return {column: name for name, column in self.names}
 
     def form_text(self, column: str, kind: Kind) -> str:
         """Return the form in which the texts of a column are written; empty: the type's own."""
@@ -261,14 +272,16 @@ def check_column_names(shard: str, names: Iterable[str]) -> None:
                 "this column name is taken by every update",
                 shard=shard,
                 column=column,
-                cure="rename it in the source and here",
+                cure="call it otherwise here; if the source has this name, declare "
+                f"{as_pair(column, f'{column}_')}",
             )
         if name in seen:
             raise InvalidRequest(
                 "two columns have this name (case does not count)",
                 shard=shard,
                 column=column,
-                cure="rename one",
+                cure="call one otherwise here; if the source has this name, declare "
+                f"{as_pair(column, f'{column}_2')}",
             )
         seen.add(name)
 
@@ -288,11 +301,27 @@ def _check(spec: ShardSpec) -> None:
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
         )
     _check_forms(spec)
+    if spec.source.names:
+        names = (column.name for column in spec.columns)
+        check_source_names(spec.name, spec.source.names, names, _other_names(spec))
     by_source = spec.time.origin == "source" and spec.source.envelope == "debezium"
     if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(
             "time.from needs a column", shard=spec.name, cure="time: {from: column, column: NAME}"
         )
+
+
+def _other_names(spec: ShardSpec) -> dict[str, str]:
+    """Return the names of the source that are no columns of the shard, each with its setting."""
+    found = {}
+    if spec.source.envelope == "diff":
+        found[spec.source.diff_column] = "source.diff_column"
+    if spec.source.envelope == "upsert" and spec.source.deleted_column:
+        found[spec.source.deleted_column] = "source.deleted_column"
+    time = spec.time.column if spec.time.origin != "interval" else None
+    if time is not None and all(column.name != time for column in spec.columns):
+        found[time] = "time.column"
+    return found
 
 
 def _check_forms(spec: ShardSpec) -> None:
@@ -348,6 +377,8 @@ def _source(raw: Mapping[str, Any]) -> dict[str, Any]:
         forms = {ANY: raw[name]} if isinstance(raw[name], str) else raw[name]
         if isinstance(forms, dict):
             found[name] = [[column, form] for column, form in forms.items()]
+    if isinstance(raw.get("names"), dict):
+        found["names"] = [[name, column] for name, column in raw["names"].items()]
     return found
 
 

@@ -4,70 +4,60 @@ Where Spark would widen the column beyond what is listed here, or cast a text of
 the constant is refused: the filter then needs Spark.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Context, Decimal
-from enum import Enum, auto
 from typing import Any, Final
 
-from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Expr, Literal
-from strata.expr.sparktype import INT32, INT64, spark_type
+from strata.expr.sparktype import spark_type
+from strata.plain.numbers import (
+    CAST,
+    Compared,
+    Constant,
+    Fitted,
+    Spelling,
+    as_double,
+    cast_to,
+    needs_spark,
+    with_decimal,
+    with_whole,
+)
 from strata.plain.types import WHOLE
 
-CAST: Final = (("ansi", "ansi"), ("zone", "UTC"))
-_WIDE: Final = Context(prec=76)
-_LISTED_DIGITS: Final = {"integer": 10, "long": 20}  # of the decimals that hold these types
-_EXACT_DIGITS: Final = 15  # of a decimal that a double holds without rounding twice
-_WHOLE: Final = re.compile(r"-?\d+", re.ASCII)
-_POINT: Final = re.compile(r"-?(\d+\.\d*|\.\d+)", re.ASCII)
-_POWER: Final = re.compile(r"-?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", re.ASCII)
+CASES: Final = ("lower", "upper")  # functions that are known for texts compared with ASCII
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MOMENT: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2})(?:(:\d{2})(\.\d{1,6})?)?(Z?)", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2})(?:(:\d{2})(\.\d{1,6})?([+-]\d{2}:\d{2})?)?(Z?)", re.ASCII
 )
+_OFFSET_HOURS: Final = 17  # of what every reader takes
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY_US: Final = 86_400_000_000
 
 
-class Spelling(Enum):
-    """How a constant is written."""
-
-    NUMBER = auto()
-    TEXT = auto()
-    BOOL = auto()
-    DATE = auto()  # date'...'
-    TIMESTAMP = auto()  # timestamp'...'
-    TIMESTAMP_NTZ = auto()  # timestamp_ntz'...'
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A constant of a filter's text."""
-
-    kind: Spelling
-    text: str  # without quotes
-
-
 def coerced(
-    column: Expr, constants: Sequence[Constant | Expr], *, listed: bool = False
-) -> tuple[Expr, tuple[Expr, ...]]:
+    column: Expr, constants: Sequence[Constant | Expr], how: Compared = Compared.WITHIN
+) -> Fitted:
     """Return a value of a row and constants in the type in which Spark compares them.
 
     `constants`: as written, or times that depend on the clock.
-    `listed`: the constants of an IN, where Spark gives a whole number all digits of its type.
     Raises: InvalidRequest where that is not one of the simple cases.
     """
     if column.type == "timestamp_ntz" and any(map(_is_zoned, constants)):
         column = Call("cast", (column,), "timestamp", CAST)
     written = [one for one in constants if isinstance(one, Constant)]
-    column, values = _coerced(column, written, listed=listed)
+    if how is Compared.WITHIN and any(one.kind is Spelling.NULL for one in written):
+        raise needs_spark("null")
+    some = [one for one in written if one.kind is not Spelling.NULL]
+    column, values = _coerced(column, some, how) if some else (column, ())
     fitted = iter(values)
     return column, tuple(
-        next(fitted) if isinstance(one, Constant) else _of_clock(one, column) for one in constants
+        _of_clock(one, column)
+        if not isinstance(one, Constant)
+        else Literal(None, column.type)
+        if one.kind is Spelling.NULL
+        else next(fitted)
+        for one in constants
     )
 
 
@@ -78,88 +68,45 @@ def _is_zoned(constant: Constant | Expr) -> bool:
 
 
 def _of_clock(time: Expr, column: Expr) -> Expr:
+    """Return a time of the clock in the type of a column; a day begins at midnight."""
+    if time.type == "date" and column.type in ("timestamp", "timestamp_ntz"):
+        return cast_to(time, column.type)
     if time.type != column.type:
         raise needs_spark(f"a comparison of {column.type} with {time.type}")
     return time
 
 
-def _coerced(
-    column: Expr, constants: Sequence[Constant], *, listed: bool
-) -> tuple[Expr, tuple[Expr, ...]]:
+def _coerced(column: Expr, constants: Sequence[Constant], how: Compared) -> Fitted:
     if column.type in WHOLE:
-        return _whole(column, [_integer(one) for one in constants])
-    if column.type == "float":
-        column_seen: Expr = Call("cast", (column,), "double", CAST)
-        return column_seen, tuple(Literal(_double(one), "double") for one in constants)
+        return with_whole(column, constants, how)
     if spark_type(column.type).family == "decimal":
-        values = [_decimal(one, column.type, listed=listed) for one in constants]
-        return column, tuple(Literal(value, column.type) for value in values)
+        return with_decimal(column, constants, how)
+    if column.type in ("double", "float"):
+        texts = how is not Compared.WITHIN
+        numbers = [as_double(one, text=texts) for one in constants]
+        return cast_to(column, "double"), tuple(Literal(one, "double") for one in numbers)
+    if column.type == "boolean" and how is Compared.WITHIN:
+        constants = [_no_text(one) for one in constants]
     convert = _CONVERT.get(column.type)
     if convert is None:
         raise needs_spark(column.type)
-    return column, tuple(Literal(convert(one, column.type), column.type) for one in constants)
+    values = [convert(one, column.type) for one in constants]
+    if isinstance(column, Call) and column.function in CASES:
+        _check_ascii(values)
+    return column, tuple(Literal(value, column.type) for value in values)
 
 
-def _whole(column: Expr, values: Sequence[int]) -> tuple[Expr, tuple[Expr, ...]]:
-    """Return an integer column and constants in the widest of their types."""
-    names = [column.type, *(_integer_type(value) for value in values)]
-    widest = max(names, key=WHOLE.index)
-    seen = column if column.type == widest else Call("cast", (column,), widest, CAST)
-    return seen, tuple(Literal(value, widest) for value in values)
-
-
-def _integer(constant: Constant) -> int:
-    if constant.kind is not Spelling.NUMBER or not _WHOLE.fullmatch(constant.text):
-        raise needs_spark(constant.text)
-    value = int(constant.text) if len(constant.text) <= 20 else INT64[1] + 1
-    if not INT64[0] <= value <= INT64[1]:
-        raise needs_spark(constant.text)
-    return value
-
-
-def _integer_type(value: int) -> str:
-    return "integer" if INT32[0] <= value <= INT32[1] else "long"
-
-
-def _decimal(constant: Constant, kind: str, *, listed: bool) -> Decimal:
-    """Return a number that decimal(p, s) holds, with s digits behind the point."""
-    text = constant.text
-    if constant.kind is not Spelling.NUMBER or len(text) > 40:
-        raise needs_spark(text)
-    if _WHOLE.fullmatch(text):
-        number = _integer(constant)
-        least = _LISTED_DIGITS[_integer_type(number)] if listed else 1
-        value = Decimal(number)
-    elif _POINT.fullmatch(text):
-        value, least = Decimal(text), 0
-    else:
-        raise needs_spark(text)
-    _, digits, exponent = value.as_tuple()
-    scale = max(-int(exponent), 0)
-    before = max(len(digits) - scale, least)
-    held = spark_type(kind)
-    precision = len(str(held.high))
-    if scale > held.scale or before > precision - held.scale:
-        raise needs_spark(text)
-    scaled = value.quantize(Decimal(1).scaleb(-held.scale), context=_WIDE)
-    return scaled if scaled else abs(scaled)  # a decimal has no negative zero
-
-
-def _double(constant: Constant, _: str = "double") -> float:
-    text = constant.text
-    if constant.kind is not Spelling.NUMBER:
-        raise needs_spark(text)
-    if _WHOLE.fullmatch(text):
-        if abs(_integer(constant)) > 2**53:
+def _check_ascii(texts: Sequence[str]) -> None:
+    """Refuse texts in which letters beyond ASCII would have to have Java's other case."""
+    for text in texts:
+        if not text.isascii():
             raise needs_spark(text)
-        return float(int(text))
-    digits = text.replace(".", "").lstrip("-0").rstrip("0")
-    if _POINT.fullmatch(text) and len(digits) <= _EXACT_DIGITS and len(text) <= 2 * _EXACT_DIGITS:
-        return float(text) or 0.0  # a decimal has no negative zero
-    value = float(text) if _POWER.fullmatch(text) else math.nan
-    if not math.isfinite(value) or not value:
-        raise needs_spark(text)
-    return value
+
+
+def _no_text(constant: Constant) -> Constant:
+    if constant.kind is Spelling.TEXT:
+        raise needs_spark(constant.text)
+    return constant
 
 
 def _text(constant: Constant, _: str) -> str:
@@ -169,7 +116,8 @@ def _text(constant: Constant, _: str) -> str:
 
 
 def _bool(constant: Constant, _: str) -> bool:
-    if constant.kind is not Spelling.BOOL:
+    written = constant.kind in (Spelling.BOOL, Spelling.TEXT)
+    if not written or constant.text not in ("true", "false"):
         raise needs_spark(constant.text)
     return constant.text == "true"
 
@@ -181,7 +129,10 @@ def _date(constant: Constant, _: str) -> int:
 
 
 def _timestamp(constant: Constant, kind: str) -> int:
-    """Return microseconds since 1970 of a day or moment; `Z` only where the type has a zone."""
+    """Return microseconds since 1970 of a day or moment.
+
+    `Z` or an offset only where the type has a zone.
+    """
     zoned = kind == "timestamp"
     typed = Spelling.TIMESTAMP if zoned else Spelling.TIMESTAMP_NTZ
     text = constant.text
@@ -190,7 +141,9 @@ def _timestamp(constant: Constant, kind: str) -> int:
     if _DAY.fullmatch(text):
         return _days(text) * _DAY_US
     found = _MOMENT.fullmatch(text)
-    if constant.kind is Spelling.DATE or found is None or (found[5] and not zoned):
+    if constant.kind is Spelling.DATE or found is None:
+        raise needs_spark(text)
+    if (found[5] or found[6]) and (not zoned or (found[5] and found[6])):
         raise needs_spark(text)
     try:
         clock = datetime.strptime(found[2] + (found[3] or ":00"), "%H:%M:%S").replace(tzinfo=UTC)
@@ -198,7 +151,17 @@ def _timestamp(constant: Constant, kind: str) -> int:
         raise needs_spark(text) from None
     seconds = (clock.hour * 60 + clock.minute) * 60 + clock.second
     fraction = int((found[4] or ".").removeprefix(".").ljust(6, "0"))
-    return _days(found[1]) * _DAY_US + seconds * 1_000_000 + fraction
+    return _days(found[1]) * _DAY_US + (seconds - _offset(found[5])) * 1_000_000 + fraction
+
+
+def _offset(text: str | None) -> int:
+    """Return the seconds of an offset, as in +05:30."""
+    if text is None:
+        return 0
+    hours, minutes = int(text[1:3]), int(text[4:])
+    if hours > _OFFSET_HOURS or minutes > 59:
+        raise needs_spark(text)
+    return (hours * 60 + minutes) * (-60 if text.startswith("-") else 60)
 
 
 def _days(text: str) -> int:
@@ -210,19 +173,9 @@ def _days(text: str) -> int:
 
 
 _CONVERT: Final[Mapping[str, Callable[[Constant, str], Any]]] = {
-    "double": _double,
     "string": _text,
     "boolean": _bool,
     "date": _date,
     "timestamp": _timestamp,
     "timestamp_ntz": _timestamp,
 }
-
-
-def needs_spark(construct: str) -> InvalidRequest:
-    """Return the refusal of a filter, for a part of it that is not plain."""
-    return InvalidRequest(
-        "the filter needs Spark",
-        construct=construct[:200],
-        cure="read it with Spark, or compare columns with constants of their types",
-    )

@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
+from strata.plain.constants import coerced
+from strata.plain.numbers import CAST, Constant, Spelling, needs_spark
 from strata.plain.types import WHOLE
 
 DATES: Final = ("date", "timestamp", "timestamp_ntz")
@@ -23,7 +24,7 @@ NAMES: Final = frozenset(
         "hour", "minute", "second", "extract", "date", "to_date", "cast", "length", "char_length",
         "character_length", "len", "contains", "startswith", "endswith", "isnan", "coalesce", "nvl",
         "ifnull", "mod", "now", "current_timestamp", "current_date", "curdate", "date_add",
-        "date_sub", "isnull", "isnotnull",
+        "date_sub", "isnull", "isnotnull", "lower", "lcase", "upper", "ucase",
     }
 )  # fmt: skip
 _ZONE: Final = (("zone", "UTC"),)
@@ -111,6 +112,14 @@ def _length(node: exp.Expr, column: Read, _: Written) -> Expr:
     return Call("length", (found,), "integer")
 
 
+def _cased(node: exp.Expr, column: Read, _: Written) -> Expr:
+    """Return a text in small or capital letters."""
+    found = column(_single(node))
+    if found.type != "string":
+        raise _refused(node)
+    return Call("lower" if isinstance(node, exp.Lower) else "upper", (found,), "string")
+
+
 def _coalesced(node: exp.Expr, column: Read, constant: Written) -> Expr:
     """Return a column, with a constant where it is null."""
     if len(node.expressions) != 1:
@@ -170,6 +179,8 @@ VALUES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
         exp.Cast: _cast,
         exp.TryCast: _cast,
         exp.Length: _length,
+        exp.Lower: _cased,
+        exp.Upper: _cased,
         exp.Coalesce: _coalesced,
         exp.Mod: _remainder,
     }

@@ -28,9 +28,18 @@ from strata.model.near import one_of
 from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
 from strata.plain.clock import UNBRACKETED, clock_value
-from strata.plain.constants import CAST, Constant, Spelling, coerced, needs_spark
+from strata.plain.constants import CASES, coerced
 from strata.plain.functions import NAMES, VALUES, only, unbracketed
-from strata.plain.types import comparable_type
+from strata.plain.numbers import (
+    CAST,
+    Compared,
+    Constant,
+    Spelling,
+    cast_to,
+    compared_by,
+    needs_spark,
+)
+from strata.plain.types import WHOLE, comparable_type
 
 LONGEST: Final = 10_000  # characters of a text that is parsed
 # What Spark takes for a function where no column has that name, in backticks, too.
@@ -57,7 +66,7 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 )
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(", re.ASCII)
 _KEYWORDS: Final = frozenset(
-    {"and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "where"}
+    {"and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "where", "ilike"}
 )
 _NULL_TESTS: Final = MappingProxyType({"isnull": "is_null", "isnotnull": "is_not_null"})
 _BETWEEN: Final = ("greater_than_or_equal", "less_than_or_equal")
@@ -186,10 +195,10 @@ class _Parser:
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             args: tuple[Expr, ...] = self.columns(left, right)
         elif _is_value(right):
-            column, (constant,) = self.fitted(right, [left])
+            column, (constant,) = self.fitted(right, [left], compared_by(function, mirrored=True))
             args = (constant, column)
         else:
-            column, (constant,) = self.fitted(left, [right])
+            column, (constant,) = self.fitted(left, [right], compared_by(function))
             args = (column, constant)
         found = Call(function, args, "boolean")
         return _not(found) if isinstance(node, _NEGATED) else found
@@ -219,23 +228,36 @@ class _Parser:
         ends = (parts.args["low"], parts.args["high"])
         sides: list[Expr] = []
         for function, end in zip(_BETWEEN, ends, strict=True):
-            column, (constant,) = self.fitted(parts.this, [end])
+            column, (constant,) = self.fitted(parts.this, [end], compared_by(function))
             sides.append(Call(function, (column, constant), "boolean"))
         return Call("and", tuple(sides), "boolean")
 
     def in_(self, node: exp.Expr) -> Expr:
         """Return IN with a list of constants."""
         parts = only(node, "this", "expressions")
-        column, constants = self.fitted(parts.this, parts.expressions, listed=True)
+        column, constants = self.fitted(parts.this, parts.expressions, Compared.LISTED)
         return Call("in", (column, *constants), "boolean")
 
     def like(self, node: exp.Expr) -> Expr:
         """Return [NOT] LIKE with a constant pattern."""
         parts = only(node, "this", "expression", "negate")
         column, (pattern,) = self.fitted(parts.this, [parts.expression])
-        if column.type != "string":
+        if column.type != "string" or _counts_letters(column, pattern):
             raise needs_spark(node.sql(dialect="spark"))
         found = Call("like", (column, pattern), "boolean", ESCAPE)
+        return _not(found) if parts.args.get("negate") else found
+
+    def ilike(self, node: exp.Expr) -> Expr:
+        """Return [NOT] ILIKE: LIKE of small letters, with a pattern in ASCII."""
+        parts = only(node, "this", "expression", "negate")
+        text = self.column(unbracketed(parts.this))
+        small = Call("lower", (text,), "string")
+        _, (pattern,) = coerced(small, [_constant(unbracketed(parts.expression))])
+        if text.type != "string" or _counts_letters(small, pattern):
+            raise needs_spark(node.sql(dialect="spark"))
+        assert isinstance(pattern, Literal)
+        lowered = Literal(str(pattern.value).lower(), "string")
+        found = Call("like", (small, lowered), "boolean", ESCAPE)
         return _not(found) if parts.args.get("negate") else found
 
     def text_test(self, node: exp.Expr) -> Expr:
@@ -261,11 +283,14 @@ class _Parser:
         return found
 
     def fitted(
-        self, node: exp.Expr, constants: Sequence[exp.Expr], *, listed: bool = False
+        self,
+        node: exp.Expr,
+        constants: Sequence[exp.Expr],
+        how: Compared = Compared.WITHIN,
     ) -> tuple[Expr, tuple[Expr, ...]]:
         """Return a value and the constants compared with it, cast as Spark casts them."""
         written = [self.constant(unbracketed(one)) for one in constants]
-        return coerced(self.operand(unbracketed(node)), written, listed=listed)
+        return coerced(self.operand(unbracketed(node)), written, how)
 
     def operand(self, node: exp.Expr) -> Expr:
         """Return a column, or what a function makes of one."""
@@ -279,7 +304,7 @@ class _Parser:
         return found or _constant(node)
 
     def columns(self, left: exp.Expr, right: exp.Expr) -> tuple[Expr, ...]:
-        """Return two columns of one type that has no special values, or two of times."""
+        """Return two columns of one type that has no special values, of whole numbers or times."""
         found = self.column(left), self.column(right)
         kinds = {column.type for column in found}
         if kinds == {"timestamp", "timestamp_ntz"}:
@@ -287,6 +312,9 @@ class _Parser:
                 column if column.type == "timestamp" else Call("cast", (column,), "timestamp", CAST)
                 for column in found
             )
+        if kinds <= {*WHOLE}:
+            widest = max(kinds, key=WHOLE.index)
+            return tuple(cast_to(column, widest) for column in found)
         if len(kinds) > 1 or kinds & {"double", "float"}:
             raise needs_spark(f"a comparison of {found[0].name} with {found[1].name}")
         return found
@@ -361,6 +389,8 @@ def _constant(node: exp.Expr) -> Constant:
             return Constant(Spelling.NUMBER, f"-{inner.this}")
     if isinstance(node, exp.Literal):
         return Constant(Spelling.TEXT if node.is_string else Spelling.NUMBER, node.this)
+    if isinstance(node, exp.Null):
+        return Constant(Spelling.NULL, "null")
     if isinstance(node, exp.Boolean):
         return Constant(Spelling.BOOL, "true" if node.this else "false")
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
@@ -383,6 +413,12 @@ def _is_value(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         return not isinstance(node.this, exp.Literal)
     return isinstance(node, exp.Column) or type(node) in VALUES
+
+
+def _counts_letters(value: Expr, pattern: Expr) -> bool:
+    """Return whether a pattern counts letters of a text in another case, which may be more."""
+    assert isinstance(pattern, Literal)
+    return isinstance(value, Call) and value.function in CASES and "_" in str(pattern.value)
 
 
 def _either(value: Expr) -> Expr:
@@ -413,8 +449,8 @@ _TEXT_TESTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 _OPERATORS: Final = frozenset(
     {
         *_COMPARISONS, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Between, exp.In, exp.Like,
-        exp.Neg, exp.Sub, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Coalesce, exp.IsNan,
-        *_TEXT_TESTS, *VALUES, exp.TsOrDsToDate,
+        exp.ILike, exp.Neg, exp.Sub, exp.Lower, exp.Upper, exp.Length, exp.Abs, exp.Coalesce,
+        exp.IsNan, *_TEXT_TESTS, *VALUES, exp.TsOrDsToDate,
     }
 )  # fmt: skip
 _TYPED: Final[Mapping[object, Spelling]] = MappingProxyType(
@@ -436,6 +472,7 @@ _RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
         exp.Between: _Parser.between,
         exp.In: _Parser.in_,
         exp.Like: _Parser.like,
+        exp.ILike: _Parser.ilike,
         exp.IsNan: _Parser.is_nan,
         exp.Coalesce: _Parser.flag_or,
         **dict.fromkeys(_TEXT_TESTS, _Parser.text_test),

@@ -42,6 +42,7 @@ _ARROW: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         **_AS_WHOLE,
     }
 )
+_DAY_US: Final = 86_400_000_000
 _LIKE: Final = re.compile(r"(%*)([^%_]*)(%*)")
 
 
@@ -108,7 +109,8 @@ def _args(batch: pa.RecordBatch, call: Call) -> list[Any]:
 def _compared(batch: pa.RecordBatch, call: Call) -> Any:
     left, right = _args(batch, call)
     found = getattr(pc, _COMPARISONS[call.function])(left, right)
-    if call.args[0].type != "double":
+    nulls = any(isinstance(one, pa.Scalar) and not one.is_valid for one in (left, right))
+    if call.args[0].type != "double" or nulls:
         return found
     # A plain constant is a number, so only one side can be NaN.
     if isinstance(left, pa.Array) and call.function in _NAN_ON_LEFT:
@@ -130,7 +132,9 @@ def _member(batch: pa.RecordBatch, call: Call) -> Any:
     wanted = pa.array([one.as_py() for one in listed], value.type)
     if pa.types.is_floating(value.type):  # Arrow looks up bits, and -0.0 has others than 0.0
         value, wanted = (pc.add(some, pa.scalar(0.0, value.type)) for some in (value, wanted))
-    found = pc.is_in(value, value_set=wanted)
+    found = pc.is_in(value, value_set=wanted.drop_null())
+    if wanted.null_count:  # what is not found may be the unknown value
+        found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
     return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
 
 
@@ -161,10 +165,26 @@ def _remainder(batch: pa.RecordBatch, call: Call) -> Any:
 
 
 def _cast(batch: pa.RecordBatch, call: Call) -> Any:
-    value = _value(batch, call.args[0])
-    if call.type == "date" and call.args[0].type != "date":
+    value, kind = _value(batch, call.args[0]), call.args[0].type
+    if call.type == "date" and kind != "date":
         return day_of(value)
-    return value.cast(_arrow(call.type))
+    if kind == "date" and call.type != "date":
+        return pc.multiply(value.cast(pa.int64()), _DAY_US)
+    # A double may hold a whole number only nearly, as Java rounds it.
+    return value.cast(_arrow(call.type), safe=call.type != "double")
+
+
+def _cased(batch: pa.RecordBatch, call: Call) -> Any:
+    """Return texts in small or capital letters.
+
+    Errs: among letters beyond ASCII, as Python's Unicode is not Java's; plain filters compare the
+    result with ASCII alone, and both know the letters whose other case that is.
+    """
+    value = _value(batch, call.args[0])
+    if pc.all(pc.string_is_ascii(value)).as_py() is not False:
+        return (pc.ascii_lower if call.function == "lower" else pc.ascii_upper)(value)
+    change = str.lower if call.function == "lower" else str.upper
+    return pa.array([text and change(text) for text in value.to_pylist()], value.type)
 
 
 def _part_of_date(
@@ -195,6 +215,8 @@ _CALLS: Final[Mapping[str, Callable[[pa.RecordBatch, Call], Any]]] = MappingProx
         "cast": _cast,
         "coalesce": _coalesced,
         "remainder": _remainder,
+        "lower": _cased,
+        "upper": _cased,
         "length": lambda batch, call: pc.utf8_length(_value(batch, call.args[0])),
         "starts_with": lambda batch, call: pc.starts_with(*_with_text(batch, call)),
         "ends_with": lambda batch, call: pc.ends_with(*_with_text(batch, call)),

@@ -5,7 +5,8 @@ read if every field is known. Every program that writes newer fields also writes
 unknown field without a digest is damage.
 
 Every field is written, including defaults, so that a default may change without changing the
-meaning of old documents. A missing field takes its default. A document with its digest and with an
+meaning of old documents; a field marked UNWRITTEN is not while it has its default, which then never
+changes. A missing field takes its default. A document with its digest and with an
 unknown field or format was written by a newer program, and is refused.
 Bytes are base64, a column type is its text, times are integers, and the sort order of a run of many
 columns is a text of ranges (`strata.state.order`).
@@ -15,7 +16,7 @@ import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import cycle
 from threading import Lock
@@ -26,6 +27,7 @@ import orjson
 
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.model.spec import UNWRITTEN
 from strata.model.types import ColumnType, parse_type
 from strata.state.order import SPELLED_OUT, order_of, order_text
 from strata.state.seal import digest_of, is_sealed, sealed
@@ -273,10 +275,15 @@ def plain(value: object) -> Any:
             figures = ((f.name, getattr(value, f.name)) for f in fields(value))
             return dict(figures) | {"order": order_text(order)}
         case _ if is_dataclass(value):
-            return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+            found = {f.name: getattr(value, f.name) for f in fields(value) if _is_written(f, value)}
+            return {name: plain(one) for name, one in found.items()}
         case None | bool() | int() | float() | str() | list() | dict():
             return value
     raise InvalidRequest("this state cannot be stored", reason=f"{type(value).__name__} in it")
+
+
+def _is_written(field: Field[Any], value: object) -> bool:
+    return UNWRITTEN not in field.metadata or getattr(value, field.name) != field.default
 
 
 @cache

@@ -8,7 +8,7 @@ is declared now, the line says by which command they follow.
 Source: docs/how-to/declare.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -109,7 +109,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **{f"source.{name}": _NEXT for name in (
         "paths", "format", "envelope", "diff_column", "max_rejected", "same_content", "late_files",
         "deleted_column", "contradictions", "snapshots", "tables", "schema_changes", "delimiter",
-        "nulls", "dates", "timestamps", "verify",
+        "nulls", "dates", "timestamps", "verify", "names",
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},
@@ -132,13 +132,17 @@ RULES: Final[Mapping[str, Rule]] = {
        for name in ("of", "sum", "min", "max", "where")},
 }  # fmt: skip
 _CALLED: Final = {"time.origin": "time.from"}
-_FORMS: Final = frozenset(f"source.{name}" for name in FORMS_OF.values())
+_IN_FILE: Final[Mapping[str, Callable[[Any], object]]] = {
+    **{f"source.{name}": forms_in_file for name in FORMS_OF.values()},
+    "source.names": dict,
+}
 
 
 def compared_with(state: State, asked: ShardSpec) -> Comparison:
     """Return what becomes of each setting if the shard gets the declaration `asked`."""
     lines: list[Line] = []
-    moving = _Moving(state.spec, state.relation, state.next_column_id)
+    here = replace(state.spec.source, names=asked.source.names)  # new columns may be named in it
+    moving = _Moving(replace(state.spec, source=here), state.relation, state.next_column_id)
     before, after = settings_of(state.spec), settings_of(asked)
     for name, value in before.items():
         if name == "columns":
@@ -210,8 +214,12 @@ def settings_of(spec: ShardSpec) -> dict[str, Any]:
         for inner in fields(value):
             name = f"{field.name}.{inner.name}"
             plain = _plain(getattr(value, inner.name))
-            found[_CALLED.get(name, name)] = forms_in_file(plain) if name in _FORMS else plain
+            found[_CALLED.get(name, name)] = _IN_FILE.get(name, _as_is)(plain)
     return found
+
+
+def _as_is(value: Any) -> object:
+    return value
 
 
 def _plain(value: Any) -> Any:

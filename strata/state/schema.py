@@ -21,6 +21,7 @@ from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
 from strata.format.values.json_value import why_cut
 from strata.format.values.migrate import default_scalar, not_wider, reads_otherwise, widens
+from strata.model.names import followed
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
     ANY,
@@ -251,11 +252,20 @@ def _added(spec: ShardSpec, current: Relation, change: AddColumn, next_id: int) 
     return [*current.columns, column]
 
 
-def _check_source(spec: ShardSpec, name: str, kind: ColumnType) -> None:
-    """Refuse a column name that has another meaning in the source."""
+def _check_source(spec: ShardSpec, name: str, kind: ColumnType, former: str = "") -> None:
+    """Refuse a column name that has another meaning in the source; `former`: what it replaces."""
     where: dict[str, Any] = {"shard": spec.name, "column": name}
     if spec.source.envelope == "diff" and name == spec.source.diff_column:
         raise InvalidRequest("the diff column of the source cannot be stored", **where)
+    called = spec.source.names_of_source
+    other = next((column for column, one in called.items() if one == name), None)
+    if other is not None and name not in called and former not in called:
+        raise InvalidRequest(
+            "the source's column of this name is read as another one",
+            **where,
+            other=other,
+            cure="another name; or say in source.names what the source calls either, by apply",
+        )
     if spec.time.column == name and kind.kind not in TIME_KINDS:
         raise InvalidRequest(
             "the source's time is read from this name",
@@ -295,7 +305,7 @@ def _renamed(spec: ShardSpec, current: Relation, change: RenameColumn) -> list[C
         raise InvalidRequest("the column has this name already", **where)
     if change.to.lower() in {c.name.lower() for c in current.columns if c.id != column.id}:
         raise InvalidRequest("there is a column of this name (case does not count)", **where)
-    _check_source(spec, change.to, column.type)
+    _check_source(spec, change.to, column.type, column.name)
     return [_with(c, column, name=change.to) for c in current.columns]
 
 
@@ -385,7 +395,7 @@ def _declaration(spec: ShardSpec, relation: Relation, change: Change) -> ShardSp
 
 
 def _with_forms(spec: ShardSpec, former: str | None, name: str) -> SourceSpec:
-    """Return the source; forms of dates follow a column's name, its wider type, and its end."""
+    """Return the source; its names and forms follow a column's name, wider type, and end."""
     kinds = {column.name: column.type.kind for column in spec.columns}
     found: dict[str, list[tuple[str, ...]]] = {setting: [] for setting in FORMS_OF.values()}
     for setting in found:
@@ -395,4 +405,5 @@ def _with_forms(spec: ShardSpec, former: str | None, name: str) -> SourceSpec:
             if where is not None:
                 found[where].append((now, form))
     dates, timestamps = (tuple(found[name]) for name in ("dates", "timestamps"))
-    return replace(spec.source, dates=dates, timestamps=timestamps)
+    pairs = followed(spec.source.names, kinds, former, name)
+    return replace(spec.source, dates=dates, timestamps=timestamps, names=pairs)

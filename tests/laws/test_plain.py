@@ -62,6 +62,13 @@ _TEXTS = (
     "_",
     "𝄞",
     "﹟",
+    "K1",
+    "\u212a1",  # the sign of Kelvin: a small k, as a K is
+    "\u0131\u017f",  # a dotless i and a long s: capital I and S
+    "\u0130",
+    "ß",
+    "ﬁ",
+    "AB",
 )
 
 
@@ -136,7 +143,7 @@ def test_rows_are_accepted_as_the_twin_accepts_them() -> None:
         "less_than", "less_than_or_equal", "in", "like", "is_null", "is_not_null", "cast", "column",
         "coalesce", "remainder", "length", "is_nan", "starts_with", "ends_with", "contains",
         *PARTS, "current_timestamp", "current_date", "timestamp_add_interval", "date_add",
-        "date_sub",
+        "date_sub", "lower", "upper",
     }  # fmt: skip
     assert columns == set(TYPES) - {"bin", "r", "l", "nn"}  # Spark sees bytes and structs
 

@@ -270,6 +270,7 @@ def test_a_very_deep_filter_costs_speed_only(spark: SparkSession) -> None:
         ("ts > timestamp'abc'", r"fragment=\"timestamp'abc'\" position=5"),
         ("sum(i) > 3", "INVALID_WHERE_CONDITION"),
         ("ts > current_timestamp(3)", "INVALID_TIMESTAMP_PRECISION"),
+        ("js:a::int > 3", "NOT_VARIANT_TYPE.*cure: jsonb is a text to Spark: get_json_object"),
         ("t > 3", "UNRESOLVED_COLUMN"),  # t and d are no columns of a row
         (3, "SQL text or a Column"),
     ],

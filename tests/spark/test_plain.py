@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Expr
 from strata.plain.clock import settled
+from strata.plain.constants import CASES
 from strata.plain.parse import UnknownColumn, plain_or_none
 from strata.plain.rows import accepts
 from strata.spark.front.catalyst import analyse
@@ -101,7 +103,11 @@ VALUES = {
     "id": pa.array(range(16), pa.int64()),
     "a": pa.array([0, 1, -1, 7, -7, 2**31 - 1, -(2**31), None] * 2, pa.int32()),
     "b": pa.array([0, -1, 2**63 - 1, -(2**63), 10, None, 4, 5] * 2, pa.int64()),
-    "s": pa.array(["", "a", "ab", "xay", "é", "𝄞a", None, "a%"] * 2),
+    "Sh": pa.array([*range(-8, 7), None], pa.int16()),
+    "s": pa.array(["", "a", "ab", "xay", "é", "𝄞a", None, "a%", "AB", "\u212a", "\u0131\u017f", "ß",
+                   "ﬁA", "İ", "aΣ", "A"]),
+    "de": pa.array([Decimal(n * 50 - 100).scaleb(-2) for n in range(15)] + [None],
+                   pa.decimal128(10, 2)),
     "x": pa.array([0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, None, 3e-320] * 2),
     "bo": pa.array([True, False, None, True] * 4),
     "dd": pa.array(
@@ -135,6 +141,15 @@ OTHERS = (
     "not isnan(x)", "coalesce(bo, true)", "not coalesce(bo, false)", "ts = n", "n < ts",
     "ts <=> n", "dd >= current_date()", "dd > current_date() - 7", "date(ts) = current_date()",
     "n > now() - interval '36' hours",
+    "a > 6.5", "a >= -0.5", "a < 0.5", "a <= -1.5", "0.5 < a", "b between 1.5 and 1e3", "a = 7.0",
+    "b = 9.223372036854775807e18", "b > 9e18", "a in (7, 2.5)", "a in (7, null)", "a <> -1.0",
+    "not (a not in (7, null))", "a = '7'", "b > '9000000000000000000'", "x > '1.25'", "Sh < a",
+    "Sh <=> a", "de > 1.234", "de in (1, 2.505)", "de <> 150", "lower(s) = 'ab'", "s ilike '%A'",
+    "upper(s) like '%A%'", "upper(s) > 'AB'", "lower(s) in ('a', 'k')", "upper(s) = 'IS'",
+    "not (lower(s) like 'a%')", "startswith(upper(s), 'SS')", "s in ('a', null)", "bo = 'true'",
+    "x in (1.5, null)", "not (x not in (0.0, null))", "dd in ('1970-01-01', null)",
+    "ts > current_date() - 7", "n >= current_date() - 19000", "ts > '1969-12-31 23:59:59.5-00:30'",
+    "coalesce(a, 0) > 6.5", "length(s) in (2, null)", "a % 7 = 0.0",
 )  # fmt: skip
 
 
@@ -155,6 +170,20 @@ def test_the_functions_of_plain_filters_accept_sparks_rows(spark: SparkSession) 
         assert found == wanted, where
         accepted += 0 < len(wanted) < len(batch)
     assert accepted > 60
+
+
+def test_the_letters_whose_other_case_is_ascii_are_those_of_python(spark: SparkSession) -> None:
+    """So an ASCII text is in the same place of a text in another case, in Java and in Python."""
+    letters = [chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000]
+    rows = spark.createDataFrame(pa.table({"c": letters}))
+    shown = [f"regexp_replace({how}(c), '[^\\\\x00-\\\\x7f]+', '~') as {how}_" for how in CASES]
+    odd = rows.selectExpr("c", *shown).where("lower_ <> '~' or upper_ <> '~'").collect()
+    found = {row.c: (row.lower_, row.upper_) for row in odd}
+
+    beyond = re.compile("[^\\x00-\\x7f]+")
+    python = {c: tuple(beyond.sub("~", one) for one in (c.lower(), c.upper())) for c in letters}
+    assert found == {c: shapes for c, shapes in python.items() if shapes != ("~", "~")}
+    assert found["\u212a"][0] == "k"
 
 
 @pytest.mark.long

@@ -37,6 +37,9 @@ _NUMBERS: Final = (
     "1e3", "1E-3", "1e+3", "-1e0", "-0e0", "1e400", "1e-400", "0.1", "100000000000000.1", "5L",
     "1.5D", "1.5BD", "- 5", "+5", "--5", "-(5)", "(5)", "((-5))", "1_000", "9007199254740993",
 )  # fmt: skip
+_CASED: Final = (
+    "'A'", "'a'", "'K1'", "'ab%'", "'%A'", "'%B%'", "'A_'", "'É'", "'xAy'", "'ss'", "'K'", "'s'",
+)  # fmt: skip
 _DAYS: Final = (
     "2013-12-01", "1970-01-01", "0001-01-01", "9999-12-31", "2000-02-29", "1900-02-29", "2013-2-1",
     "2013-12", "2013", "1582-10-10", "0000-01-01", "10000-01-01", " 2013-12-01", "2013-12-01T",
@@ -45,7 +48,9 @@ _DAYS: Final = (
 _CLOCKS: Final = (
     "", " 00:00:00", "T23:59:59", " 12:30:00.5", " 12:30:00.123456", " 12:30:00.1234567",
     " 24:00:00",
-    " 12:30", " 1:2:3", " 12:30:00Z", "T12:30:00.25Z", " 12:30:00+01:00", " 12:30:60",
+    " 12:30:00-05:30", "T12:30:00.5+17:59", " 12:30:00+18:00", " 12:30+01:00", " 12:30:00+1:00",
+    " 12:30:00+01:60", " 12:30:00Z+01:00", " 12:30", " 1:2:3", " 12:30:00Z", "T12:30:00.25Z",
+    " 12:30:00+01:00", " 12:30:60",
     " 12:30:00 UTC",
 )  # fmt: skip
 _COMPARED: Final = ("=", "<>", "!=", "<", "<=", ">", ">=", "<=>", "==", "= =", "! =", "< >")
@@ -61,7 +66,12 @@ _OTHERS: Final = (
     "a is distinct from 1",
     "a is not distinct from 1", "nullif(a, 1) is null", "coalesce(bo, true)", "r is null",
     "bin is not null", "j is null", "bin = X'41'", "u = 'x'", "nn = '1'", "nn = 1",
-    "t1 > '10:00:00'",
+    "t1 > '10:00:00'", "Sh > a", "u64 = id", "id <=> Sh", "u8 < a", "a >= f", "null = a",
+    "s ilike s", "s ilike any ('a', 'b')", "s > null", "null", "r in (null)", "not (a > null)",
+    "lower(u) = 'a'",
+    "lower(lower(s)) = 'a'", "length(lower(s)) = 1", "startswith(lower(s), 'a')", "lower(a) = '1'",
+    "upper(s) like 'A%'", "contains(upper(s), 'É')", "lower(s) = upper(s)", "lower(s) is null",
+    "endswith(upper(s), '')", "lcase(s) ilike 'a'", "s ilike 'a' escape '!'", "lower('A') = s",
     "s like s", "s not like 'a%'", "not s like 'a%'", "a not between 1 and 2", "not a in (1)",
     "a between 1 and 2 and b = 1", "a between 2 and 1 or bo", "not (a = 1 and b = 2)", "\ta\n=\r1 ",
     "a\u00a0= 1", "a = １", "(bo) = (true)", "bo = 'true'", "bo = 1", "s = 1", "a = '1'", "x = '1'",
@@ -137,9 +147,12 @@ def _compared(random: random.Random, shown: str, constant: Callable[..., str]) -
     if way < 0.75:
         return f"{shown} {negated}between {constant(random)} and {constant(random)}"
     if way < 0.9:
-        listed = ", ".join(constant(random) for _ in range(random.choice((1, 2, 3, 12))))
-        return f"{shown} {negated}in ({listed})"
-    return f"{shown} {negated}like {random.choice(_TEXTS)}"
+        listed = [constant(random) for _ in range(random.choice((1, 2, 3, 12)))]
+        if random.random() < 0.15:
+            listed[random.randrange(len(listed))] = random.choice(("null", "NULL", "(null)"))
+        return f"{shown} {negated}in ({', '.join(listed)})"
+    like = random.choice(("like", "like", "ilike", "ILIKE"))
+    return f"{shown} {negated}{like} {random.choice((*_TEXTS, *_CASED))}"
 
 
 def _small(random: random.Random) -> str:
@@ -149,17 +162,37 @@ def _small(random: random.Random) -> str:
 def _number(random: random.Random) -> str:
     if random.random() < 0.25:
         return random.choice(_NUMBERS)
+    if random.random() < 0.25:
+        return _otherwise(random)
     return str(random.choice((random.randint(-9, 99), random.randint(-(10**10), 10**10))))
+
+
+def _otherwise(random: random.Random) -> str:
+    """Return a number as people write it for a column of whole numbers, or in quotes."""
+    number = random.randint(-99, 3 * 10 ** random.choice((1, 5, 10, 18)))
+    ways = (
+        f"{number}.5", f"{number}.0", f"{number}.", f"{number}.25", f"{number % 100}e2",
+        f"'{number}'", f"'{number}'", f"'{number}.5'", f"' {number}'", "null", "'x'", "''",
+        f"{number % 10}.5e1", f"{number}{number % 977}.5", "-0.0", "'-0'", "0.05", "'+1'", "'1e1'",
+    )  # fmt: skip
+    return random.choice(ways)
 
 
 def _fraction(random: random.Random) -> str:
     if random.random() < 0.4:
         return _number(random)
+    if random.random() < 0.2:
+        shown = f"{random.uniform(-1, 1) * 10 ** random.randint(-5, 15):.{random.randint(1, 20)}f}"
+        return random.choice((shown, shown, f"'{shown}'"))
     return f"{random.randint(-999, 999)}.{random.randint(0, 999)}"
 
 
 def _text(random: random.Random) -> str:
     return random.choice(_TEXTS[:12] if random.random() < 0.9 else _TEXTS)
+
+
+def _letters(random: random.Random) -> str:
+    return random.choice((*_CASED, "null", "'a''b'", "''", "5"))
 
 
 def _day(random: random.Random) -> str:
@@ -228,6 +261,10 @@ _CONSTANTS: Final[Mapping[str, Callable[[random.Random], str]]] = {
     "bool": _flag,
 }
 _VALUES: Final[tuple[tuple[str, Callable[[random.Random], str]], ...]] = (
+    ("lower({})", _letters),
+    ("upper(s)", _letters),
+    ("LOWER( `a b` )", _letters),
+    ("ucase(s)", _letters),
     ("length({})", _small),
     ("char_length(s)", _small),
     ("len(`a b`)", _small),

@@ -32,6 +32,8 @@ PARTS: Mapping[str, Callable[[int], int]] = {
 }
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "length": len,
+    "lower": str.lower,
+    "upper": str.upper,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": str.__contains__,
@@ -52,19 +54,35 @@ def judged(row: dict[str, Any], expr: Expr) -> Any:
             if decisive in found:
                 return decisive
             return None if None in found else not decisive
-        case Call("is_null", (arg,)):
-            return judged(row, arg) is None
-        case Call("is_not_null", (arg,)):
-            return judged(row, arg) is not None
+        case Call("is_null" | "is_not_null" as function, (arg,)):
+            return (judged(row, arg) is None) is (function == "is_null")
         case Call("equal_null_safe", args):
             left, right = (judged(row, arg) for arg in args)
             return left is right if left is None or right is None else _rank(left) == _rank(right)
-        case Call("cast", (arg,), "date") if arg.type in ("timestamp", "timestamp_ntz"):
+        case Call("cast", (arg,), kind):
             value = judged(row, arg)
-            return None if value is None else value // DAY_US
+            return None if value is None else _cast(value, arg.type, kind)
+        case Call("in", (arg, *listed)):
+            return _member(judged(row, arg), [judged(row, one) for one in listed])
         case Call(function, args):
             return _called(function, [judged(row, arg) for arg in args])
     raise AssertionError(expr)
+
+
+def _cast(value: Any, before: str, after: str) -> Any:
+    if after == "double":
+        return float(value)
+    if "date" in (before, after) and before != after:
+        return value // DAY_US if after == "date" else value * DAY_US
+    return value
+
+
+def _member(value: Any, listed: list[Any]) -> bool | None:
+    if value is None:
+        return None
+    if any(_rank(value) == _rank(one) for one in listed if one is not None):
+        return True
+    return None if None in listed else False
 
 
 def _called(function: str, values: list[Any]) -> Any:
@@ -86,10 +104,6 @@ def _strict(function: str, values: list[Any]) -> Any:
     match function:
         case "not":
             return not first
-        case "cast":
-            return first
-        case "in":
-            return any(_rank(first) == _rank(other) for other in others)
         case "like":
             pattern = "".join(
                 ".*" if c == "%" else "." if c == "_" else re.escape(c) for c in others[0]

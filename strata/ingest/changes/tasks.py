@@ -55,6 +55,7 @@ from strata.ingest.values.no_row import message_of
 from strata.ingest.values.shown import json_text
 from strata.ingest.values.spelt import spelt_otherwise
 from strata.ingest.verify import verify_rows
+from strata.model.names import as_pair
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
@@ -278,7 +279,7 @@ def _check_columns(raw: RawFile, task: IngestTask) -> None:
             if new
             else "the source table lacks a column that the shard declares",
             file=raw.file,
-            column=(new or gone)[0],
+            column=raw.called.get(*(new or gone)[:1] * 2),
             cure=_cure(raw, task, new),
         )
 
@@ -290,7 +291,8 @@ def _cure(raw: RawFile, task: IngestTask, new: Sequence[str]) -> str:
         return f"these keys are those of {what.what}: {what.cure}"
     same = spelt_otherwise(new[:1], [*task.relation.by_name])
     if same:
-        return f"call it {same[new[0]]!r} in the source, as the shard does"
+        column = same[new[0]]
+        return f"call it {column!r} in the source, as the shard does, or {as_pair(new[0], column)}"
     return (
         f"strata schema {'add' if new else 'drop'}, then run again; or declare "
         "source.schema_changes: report (what is not declared is left out, what lacks is null)"
@@ -393,7 +395,9 @@ def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:
 
 
 def _as_event(op: int, row: dict[str, Any], time: int, task: IngestTask) -> dict[str, Any]:
-    key = {c.name: row[c.name] for c in task.relation.key_columns}
+    called = task.spec.source.names_of_source
+    key = {called.get(c.name, c.name): row[c.name] for c in task.relation.key_columns}
+    row = {called.get(name, name): value for name, value in row.items()}
     if task.spec.source.envelope == "upsert":
         return {"key": key, "value": None if op == DELETE else row, "timestamp": time}
     sides = {"before": key, "after": None} if op == DELETE else {"before": None, "after": row}

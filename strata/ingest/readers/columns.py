@@ -1,7 +1,7 @@
 """The columns that the files of a source have."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from strata.ingest.readers.change import SOURCE_TIME
@@ -14,7 +14,7 @@ INT64: Final = ColumnType(Kind.INT64)
 
 @dataclass(frozen=True, slots=True)
 class SourceColumns:
-    """The columns that a source file has, and what its rows represent."""
+    """The columns that a source file has, by its own names, and what its rows represent."""
 
     relation: Relation
     source: SourceSpec
@@ -24,11 +24,17 @@ class SourceColumns:
     @staticmethod
     def of(spec: ShardSpec, relation: Relation) -> "SourceColumns":
         """Return the columns of a shard's source."""
-        source = spec.source
+        source, called = spec.source, spec.source.names_of_source
         optional = [column.name for column in relation.columns if column.default is not None]
         if source.envelope == "upsert" and source.deleted_column:
             optional.append(source.deleted_column)
-        return SourceColumns(relation, source, tuple(source_names(spec, relation)), tuple(optional))
+        names = source_names(spec, relation)
+        return SourceColumns(
+            named_by_source(relation, called),
+            source,
+            tuple(called.get(name, name) for name in names),
+            tuple(called.get(name, name) for name in optional),
+        )
 
     @property
     def types(self) -> Mapping[str, ColumnType]:
@@ -37,8 +43,25 @@ class SourceColumns:
         return types | ({self.source.diff_column: INT64} if self.source.envelope == "diff" else {})
 
 
+class NamedBySource(Relation):
+    """A relation with the names of a source, which case alone may distinguish."""
+
+    def __post_init__(self) -> None:
+        """Refuse nothing: the relation of the shard was checked, and the pairs of names."""
+
+
+def named_by_source(relation: Relation, called: Mapping[str, str]) -> Relation:
+    """Return a relation whose columns have the source's names; `called`: see `names_of_source`."""
+    if not called:
+        return relation
+    columns = (
+        replace(column, name=called.get(column.name, column.name)) for column in relation.columns
+    )
+    return NamedBySource(relation.version, tuple(columns), relation.key, relation.order)
+
+
 def source_names(spec: ShardSpec, relation: Relation) -> list[str]:
-    """Return the columns that a source file has; columns with a default may be missing."""
+    """Return the columns to read, by the shard's names; columns with a default may be missing."""
     names = [column.name for column in relation.columns]
     if spec.source.envelope == "diff":
         names.append(spec.source.diff_column)

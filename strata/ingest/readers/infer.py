@@ -13,6 +13,7 @@ from typing import Any, Final
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import BOM, PACKINGS, SourceFile, files_at, unpacked
 from strata.ingest.land.source_file import Dialect
+from strata.ingest.readers.column_names import proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, common_type
@@ -68,7 +69,9 @@ def infer(
             format=kind,
             cure="rows are objects with names, or lines below a header",
         )
-    missing = [column for column in key if column not in columns]
+    others = proposed_names(columns)
+    called = {column: others[column][0] if column in others else column for column in columns}
+    missing = [column for column in key if column not in {*columns, *called.values()}]
     if missing:
         raise InvalidRequest(
             "no such column in the files",
@@ -76,24 +79,30 @@ def infer(
             column=",".join(missing),
             cure=one_of(missing[0], columns),
         )
+    key = [called.get(column, column) for column in key]
     declared = [
-        {"name": column, "type": text or format_of(kind).untyped}
-        | ({"nullable": False} if column in key else {})
+        {"name": called[column], "type": text or format_of(kind).untyped}
+        | ({"nullable": False} if called[column] in key else {})
         for column, (text, _) in columns.items()
     ]
     declaration: dict[str, Any] = {"name": name, "columns": declared}
     if key:
         declaration["key"] = list(key)
     declaration["source"] = {"paths": [path], "format": kind} | _written(dialect)
+    if others:
+        declaration["source"]["names"] = {one: column for one, (column, _) in others.items()}
+    named = tuple(
+        f"{column}: the source calls it {one!r}; {why}" for one, (column, why) in others.items()
+    )
     if envelope != "append":
         declaration["source"]["envelope"] = envelope
     if envelope == "debezium":
         declaration["time"] = {"from": "source"}
     if envelope not in _PROPOSED:
-        return Inferred(declaration, len(some), rows)
+        return Inferred(declaration, len(some), rows, notes=named)
     declaration, written, notes = dates_written(declaration, some)
-    types = {c["name"]: c["type"] for c in declaration["columns"]}
-    notes = (*notes, *format_of(kind).doubts(some, dialect, types))
+    types = {n: c["type"] for n, c in zip(columns, declaration["columns"], strict=True)}
+    notes = (*named, *notes, *format_of(kind).doubts(some, dialect, types))
     more, why = proposed(declaration, some)
     keys = more.get("key", ())
     declared = [c | {"nullable": False} if c["name"] in keys else c for c in declaration["columns"]]

@@ -7,7 +7,8 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
-from strata.ingest.readers.formats.interface import format_of
+from strata.ingest.readers.formats.interface import KEPT, format_of
+from strata.ingest.readers.named import by_shard_names, named_by_shard
 from strata.ingest.readers.source import RawFile, named_before
 from strata.model.schema import Relation
 from strata.model.spec import ShardSpec
@@ -24,7 +25,11 @@ def read_file(
     Raises: InvalidRequest for a file of the wrong shape.
     """
     file = replace(file, dialect=Dialect.of(spec.source))
+    if spec.source.format == KEPT:  # a row was kept with the shard's names
+        spec = replace(spec, source=replace(spec.source, names=()))
+    called = spec.source.names_of_source
     try:
-        yield from format_of(spec.source.format).read(file, SourceColumns.of(spec, relation))
+        for raw in format_of(spec.source.format).read(file, SourceColumns.of(spec, relation)):
+            yield by_shard_names(raw, called) if called else raw
     except InvalidRequest as error:
-        raise named_before(error, renamed) from error
+        raise named_before(named_by_shard(error, called), renamed) from error

@@ -27,6 +27,7 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
 from strata.ingest.values.written import from_written
+from strata.model.names import as_pair
 from strata.model.types import OF_TEXTS, ColumnType
 from strata.model.written import WrittenForm
 
@@ -86,6 +87,7 @@ class RawFile:
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
     keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
+    called: Mapping[str, str] = field(default_factory=dict)  # the file's names of some columns
     nulls: Collection[str] = ()  # of CSV: null where they are quoted, too, if the type has no texts
 
 
@@ -116,8 +118,9 @@ def typed_rows(
     for column in wanted:
         cast = _nulls_forgiven(raw, column, _converted(raw, column, read.get(column.name)))
         columns[column.name] = cast.values
-        if column.name in folders and _is_nowhere(raw, column.name, cast):
-            raise _only_in_path(raw.file, column.name, folders[column.name])
+        there = raw.called.get(column.name, column.name)
+        if there in folders and _is_nowhere(raw, column.name, cast):
+            raise _only_in_path(raw.file, there, folders[there])
         _note(raw, column, cast.bad, column.unreadable, bad)
         if not column.nullable and cast.values.null_count:
             nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
@@ -237,6 +240,8 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
     shown = raw.shown(columns[column], row) if column in columns else None
     if raw.header is not None and column in columns and not _is_text(columns[column], row):
         reason = f"{reason}: its bytes are not UTF-8"
+    if column in raw.called:
+        reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
     return Reject(raw.file, line, column, shown, reason, text, header)
 
@@ -325,26 +330,36 @@ def _only_in_path(file: str, name: str, folder: str) -> InvalidRequest:
 
 def _meant(name: str, others: Sequence[str]) -> str:
     """Return the beginning of a cure: the nearest of the other names, if one is near."""
+    near = nearest(name, others)
+    return "" if near is None else f"is it the column {clean(near[:SHOWN])!r}? if not: "
+
+
+def nearest(name: str, others: Sequence[str]) -> str | None:
+    """Return the one of the other names that is most like a name; None: none is like it."""
     spelt = {other.lower(): other for other in others}
     near = get_close_matches(name.lower(), spelt, n=1, cutoff=NEAR)
-    return f"is it the column {clean(spelt[near[0]][:SHOWN])!r}? if not: " if near else ""
+    return spelt[near[0]] if near else None
 
 
 def named_before(error: InvalidRequest, renamed: Mapping[str, str]) -> InvalidRequest:
-    """Return the error of a file whose header has a column by a name that the shard has given up.
+    """Return the error of a file whose header has a column by another name than the shard.
 
-    `renamed`: former names of columns, each with the present one.
+    The cure says how the shard takes the name of the file. `renamed`: former names of columns, each
+    with the present one.
     """
-    column = error.details.get("column")
+    column = str(error.details.get("column_of_shard", error.details.get("column")))
     undeclared = error.details.get("undeclared")
     if not isinstance(undeclared, list):
         return error
     former = next((name for name in undeclared if renamed.get(name) == column), None)
     if former is None:
-        return error
+        near = nearest(str(error.details["column"]), undeclared)
+        pair = "" if near is None else f"; if it is {near!r}, declare {as_pair(near, column)}"
+        return InvalidRequest(error.message, **error.details, cure=f"{error.cure}{pair}")
     return InvalidRequest(
         error.message,
         **error.details,
         cure=f"the shard called this column {former!r} before it was renamed: call it {column!r} "
-        "in the file, or rename the column back with `strata schema rename`",
+        f"in the file, or declare {as_pair(former, column)}, or rename the column back with "
+        "`strata schema rename`",
     )

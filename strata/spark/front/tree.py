@@ -24,6 +24,10 @@ from strata.model.schema import Relation
 CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
 Identity: TypeAlias = tuple[int, str]  # a number, and the JVM that gave it
 _POSITION: Final = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
+_CURES: Final = {  # by Spark's name of what is wrong
+    "COLUMN_IS_NOT_VARIANT_TYPE": "jsonb is a text to Spark: get_json_object(payload, '$.a.b'), "
+    "and cast(... as int) for a number",
+}
 
 
 @dataclass(eq=False)
@@ -243,17 +247,17 @@ def _invalid(error: Exception, where: str | Column) -> InvalidRequest:
     line = next((part for part in text.splitlines() if part.strip()), "not a filter").strip()
     details: dict[str, object] = {"filter": where if isinstance(where, str) else str(where)}
     contexts: Sequence[Any] = ()
+    cure = "give Spark SQL of type boolean"
     if isinstance(error, AnalysisException):
         contexts = error.getQueryContext() or ()
+        cure = _CURES.get(error.getCondition() or "", cure)
     fragment = next((c for c in contexts if _has_fragment(c)), None)
     found = _POSITION.search(text)
     if fragment is not None:
         details |= {"fragment": fragment.fragment(), "position": fragment.startIndex()}
     elif found is not None and isinstance(where, str):
         details["position"] = _offset(where, int(found[1]), int(found[2]))
-    return InvalidRequest(
-        f"the filter cannot be understood: {line}", cure="give Spark SQL of type boolean", **details
-    )
+    return InvalidRequest(f"the filter cannot be understood: {line}", cure=cure, **details)
 
 
 def _has_fragment(context: Any) -> bool:

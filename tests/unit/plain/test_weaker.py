@@ -96,7 +96,7 @@ NAN, INF = float("nan"), float("inf")
         (Compare("z", ">", Moment(1, zoned=False)), None),
         (Compare("p", ">", Moment(-1, zoned=False)), "`p` > '1969-12-31 23:59:59.999999'"),
         (Compare("m", ">", Decimal("1.500")), "`m` > 1.5"),
-        (Compare("m", ">", Decimal("1.555")), None),
+        (Compare("m", ">", Decimal("1.555")), "`m` > 1.555"),
         (Not(Flag("b")), "not `b`"),
         (Flag("n"), None),
         (Compare("Up", ">", 1), "`Up` > 1"),

@@ -93,7 +93,14 @@ SPECS = st.builds(
     tuples(NAMES),
     tuples(NAMES),
     st.builds(
-        SourceSpec, tuples(TEXT), st.sampled_from(FORMATS), TEXT, TEXT, st.floats(0, 1), TEXT
+        SourceSpec,
+        tuples(TEXT),
+        st.sampled_from(FORMATS),
+        TEXT,
+        TEXT,
+        st.floats(0, 1),
+        TEXT,
+        names=tuples(st.tuples(TEXT, NAMES)),
     ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
@@ -191,11 +198,21 @@ def test_a_ledger_comes_back(commits: tuple[Commit, ...]) -> None:
     assert decode_commits(encode_commits(commits)) == commits
 
 
+def test_names_of_a_source_are_written_where_there_are_some() -> None:
+    """Programs from before they were known read all other shards."""
+    source = replace(FIRST.spec.source, names=(("t", "id"),))
+    named = replace(FIRST, spec=replace(FIRST.spec, source=source))
+
+    assert b'"names"' not in encode_state(FIRST)
+    assert b'"names":[["t","id"]]' in encode_state(named)
+    assert decode_state(encode_state(named)) == named
+
+
 def test_every_field_is_written() -> None:
     """Else a change of a default would change what old documents mean."""
     written = json.loads(encode_state(FIRST))["state"]
     assert set(written) == {f.name for f in fields(State)}
-    assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)}
+    assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)} - {"names"}
     assert written["spec"]["columns"][1]["type"] == "string"
 
 

@@ -1,6 +1,6 @@
 """JSON: each file is one array of objects, or a single object."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from strata.ingest.land.files import SourceFile
 from strata.ingest.land.source_file import Dialect
@@ -10,6 +10,7 @@ from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.messages import MESSAGES, guess_messages
 from strata.ingest.readers.objects import read_array
 from strata.ingest.readers.records import Ends, JsonElements
+from strata.ingest.readers.rows_inside import rows_inside
 from strata.ingest.readers.source import RawFile
 from strata.model.spec import ENVELOPES
 
@@ -38,6 +39,13 @@ class JsonArray(TextFormat):
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
         return guess_messages(read_array(file), envelope)
+
+    def doubts(
+        self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
+    ) -> Sequence[str]:
+        """See `Format`: one object that holds what look like rows."""
+        found = (rows_inside(read_array(file).values, file.name) for file in files)
+        return [note for note in found if note is not None][:1]
 
 
 FORMAT = JsonArray()

@@ -9,9 +9,8 @@ from strata.decide.plan import plan_read
 from strata.errors import Conflict, InvalidRequest
 from strata.format.columns import D, T
 from strata.format.layout import Description
-from strata.ingest.run import RUNS
 from strata.ingest.tables import NUMBERS, Opened
-from strata.ingest.task import TaskResult
+from strata.ingest.task import RUNS, TaskResult
 from strata.machine.reader_hold import reading
 from strata.model.settings import Settings
 from strata.model.time import MIN_TIME

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.adopt.columns import Fit, RowTally
-from strata.adopt.in_place import InPlace, refers, take_in
+from strata.adopt.in_place import InPlace
 from strata.adopt.peer import REPLACE, FeedError, Flow, Peer, PeerVersion, VersionDifference
 from strata.adopt.record import (
     NONE_REJECTED,
@@ -32,6 +32,7 @@ from strata.ingest.tables import Opened, Rows, commit_tables, open_batch, table_
 from strata.ingest.task import IngestReport, TaskResult
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
+from strata.maintain.own import ReferredFile, referred_files, take_in
 from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.state.state import State
@@ -57,14 +58,15 @@ class Adopted:
     dry_run: bool = False
     feed_failed: str = ""  # why the change feed was left for the files
     in_place: InPlace | None = None  # None: no file was to stay in its place
-    taken_in: tuple[int, int] = (0, 0)  # files that parts referred to, and their bytes
+    taken_in: tuple[ReferredFile, ...] = ()  # files that parts referred to until now
     report: IngestReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of the command line."""
         others = ("report", "in_place", "taken_in")
         own = {name: getattr(self, name) for name in self.__slots__ if name not in others}
-        own |= {"files_taken_in": self.taken_in[0], "bytes_taken_in": self.taken_in[1]}
+        own |= {"files_taken_in": len(self.taken_in)}
+        own |= {"bytes_taken_in": sum(one.size_bytes for one in self.taken_in)}
         own |= {} if self.in_place is None else self.in_place.to_json()
         if self.report is None:
             return own
@@ -83,14 +85,13 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
     all_anew: bool = False,
     dry_run: bool = False,
     in_place: InPlace | None = None,
-    own: bool = False,
 ) -> Adopted:
     """Make a shard equal to a version of a table, the newest for None, in one batch.
 
     If the shard holds that version, or a later one, nothing changes. `all_anew` retracts what the
     shard holds, and takes the whole table in. `dry_run` says what would be read. `in_place`: data
-    files that are sorted runs stay where they are, and parts refer to them. What the table does not
-    have any more is taken into the store; with `own`, all such files are.
+    files that are sorted runs stay where they are, and parts refer to them. Those that the table
+    does not have any more are taken into the store.
 
     Raises: InvalidRequest for columns that do not fit, for a shard that others have written to, and
     for changes that cannot be found out any more; Conflict when other writers append all the time.
@@ -105,10 +106,10 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
             return work.result(dry_run=True)
         work = replace(work, in_place=None if in_place is None else in_place.anew())
         if work.nothing:
-            return replace(work.result(), taken_in=_take_in(stores, work, own=own))
+            return replace(work.result(), taken_in=_take_in(stores, work))
         try:
             with Lease(machine, name, "adopt") as lease:
-                taken_in = _take_in(stores, work, own=own)
+                taken_in = _take_in(stores, work)
                 done = _carry_out(stores, settings, work, lease.name)
                 return replace(done, taken_in=taken_in)
         except Conflict as error:
@@ -296,13 +297,13 @@ def _results(
         yield from retract_all(stores, settings, opened, len(streams))
 
 
-def _take_in(stores: Stores, work: _Work, *, own: bool) -> tuple[int, int]:
-    """Take in the files that parts refer to and the version lacks; with `own`, all."""
+def _take_in(stores: Stores, work: _Work) -> tuple[ReferredFile, ...]:
+    """Take in the files that parts refer to and the version lacks."""
     blob, shard = stores.blob, work.state.name
-    if not refers(blob, shard):
-        return 0, 0
-    needed = () if own else work.peer.files(work.version)
-    return take_in(blob, shard, {file.address for file in needed})
+    if not referred_files(blob, shard):
+        return ()
+    needed = {file.address for file in work.peer.files(work.version)}
+    return tuple(take_in(blob, shard, needed))
 
 
 def _streams(work: _Work, flows: Sequence[Flow], counted: RowTally) -> list[Iterator[pa.Table]]:

@@ -66,10 +66,6 @@ def adopt(
             help="Leave files that are sorted runs where they are; parts refer to them.",
         ),
     ] = False,
-    own: Annotated[
-        bool,
-        typer.Option("--own", help="Copy all files that parts refer to into the store."),
-    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be read.")
     ] = False,
@@ -85,8 +81,6 @@ def adopt(
     strange = {"--version": kind != "delta" and version is not None}
     strange |= {"--snapshot": kind != "iceberg" and snapshot is not None}
     strange |= {"--catalog": kind != "iceberg" and bool(catalog)}
-    if in_place and own:
-        raise InvalidRequest("files cannot stay and be copied", options="--in-place and --own")
     for option, given in strange.items():
         if given:
             raise InvalidRequest("a table of this format has none", format=kind, option=option)
@@ -103,7 +97,6 @@ def adopt(
         all_anew=replace,
         dry_run=dry_run,
         in_place=InPlace() if in_place else None,
-        own=own,
     )
     _remark(done)
     document = done.to_json() | ({"reason": reason} if reason else {})
@@ -167,9 +160,9 @@ def _remark(done: Adopted) -> None:
         _remark_places(done.shard, done.in_place)
     for reason, count in done.in_place.reasons.items() if done.in_place is not None else ():
         remark(f"{done.shard}: {shown_count(count, 'file')} written anew: {reason}")
-    if done.taken_in[0]:
-        size = shown_bytes(done.taken_in[1])
-        remark(f"{done.shard}: {shown_count(done.taken_in[0], 'file')} ({size}) taken in")
+    if done.taken_in:
+        size = shown_bytes(sum(one.size_bytes for one in done.taken_in))
+        remark(f"{done.shard}: {shown_count(len(done.taken_in), 'file')} ({size}) taken in")
     if done.already_adopted:
         remark(f"{done.shard}: version {done.version} is in; nothing was changed")
     elif done.report is not None and done.report.counts.rejected:

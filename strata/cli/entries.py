@@ -57,6 +57,11 @@ ENTRIES: Final[dict[str, CommandEntry]] = {
     "adopt": CommandEntry(
         "adopt", "Take a table of Delta or Iceberg in, or what changed in it since the last time."
     ),
+    "own": CommandEntry(
+        "own",
+        "Copy files of others that parts refer to into the store; then their owner may remove "
+        "them.",
+    ),
     "quarantine": CommandEntry("quarantine", "Rows that ingest rejected."),
     "source": CommandEntry("source", "Whether incoming rows are trusted."),
     "revert": CommandEntry(
@@ -190,6 +195,7 @@ PANELS: Final[dict[str, tuple[str, ...]]] = {
     "Bring data in": (
         "ingest",
         "adopt",
+        "own",
         "quarantine",
         "source",
         "revert",

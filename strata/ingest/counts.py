@@ -26,6 +26,7 @@ class Counts:
     rows: int = _counter(shown=False)  # source rows seen, rejected ones included
     rejected: int = _counter("rows rejected")
     files: int = _counter()
+    in_place: int = _counter("files stay where they are")  # parts refer to them
     late: int = _counter("rows late")  # their time was advanced to the interval's lower
     early: int = _counter("rows early")  # their time was moved back to the interval's last
     late_files: int = _counter("files late")  # files of earlier intervals that this batch takes in

@@ -93,6 +93,8 @@ def split_large(
     Raises: InvalidRequest for a file of the wrong shape.
     Cost: reads those files once, in parallel as far as the runner allows.
     """
+    if state.spec.source.in_place:
+        return {}  # a file can stay only as a whole; one that cannot is read by one task
     limit, dialect = settings.ingest.task_bytes, Dialect.of(state.spec.source)
     large = {
         file.path: (replace(file, dialect=dialect), step.format or state.spec.source.format)

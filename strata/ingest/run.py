@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -10,12 +11,13 @@ from strata.errors import InvalidRequest
 from strata.format.columns import updates_schema
 from strata.format.part import Description
 from strata.ingest.aside import Aside
+from strata.ingest.in_place import refer_file
 from strata.ingest.land.files import SourceFile, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined, verified_as
 from strata.ingest.readers.read import read_file
 from strata.ingest.suppressed import without_suppressed
-from strata.ingest.task import IngestTask, TaskResult
+from strata.ingest.task import RUNS, IngestTask, TaskResult
 from strata.ingest.updates import FileUpdates, file_updates
 from strata.ingest.verify import MOST, Difference, Sampling, verify_stored
 from strata.model.time import MIN_TIME
@@ -28,7 +30,6 @@ from strata.updates.order import sort_updates
 
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
 EVERY_ROW: Final = Sampling("", 1.0, 1 << 62)  # which of some files has the row that differs
-RUNS: Final = 1 << 20  # per task, so that a run's number identifies its task
 
 
 def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
@@ -40,8 +41,23 @@ def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     2 GiB, even if the rows of a file become large.
     """
     store = open_stores(task.store).blob if blob is None else blob
+    if task.spec.source.in_place:
+        return replace(_run_in_place(store, task), taken=takes(task))
     result = run_rows(store, task, _read(task))
     return replace(result, taken=takes(task))
+
+
+def _run_in_place(store: Blob, task: IngestTask) -> TaskResult:
+    """Let parts refer to the files that are runs, and write the rows of the others."""
+    stay = [
+        refer_file(store, task, file, partial(_read_file, file, task), RUNS - 1 - number)
+        for number, file in enumerate(task.files)
+    ]
+    others = [file for file, one in zip(task.files, stay, strict=True) if one is None]
+    result = run_rows(store, task, _read(replace(task, files=tuple(others))))
+    for part, judged in filter(None, stay):
+        result = replace(result.plus(judged), parts=(*result.parts, part))
+    return result
 
 
 def run_rows(store: Blob, task: IngestTask, files: Iterable[FileUpdates]) -> TaskResult:

@@ -124,6 +124,7 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         diff_column=rows.diff_column or spec.source.diff_column,
         deleted_column=rows.deleted_column or "",
         names=(),  # rows have the shard's names
+        in_place=False,
     )
     time = (
         TimeSpec()

@@ -20,6 +20,7 @@ from strata.parts.write import WrittenPart
 from strata.state.state import Commit
 from strata.stats.worth import NO_WORTH, StatsWorth
 
+RUNS: Final = 1 << 20  # of a task, at most: so a run's number identifies its task
 SENT_BYTES: Final = 1 << 20  # changes of a run that go from workers to the driver and back
 
 

@@ -35,7 +35,7 @@ from strata.ingest.task import IngestTask, JudgedRows
 from strata.ingest.values.cast import to_milliseconds
 from strata.ingest.verify import Verified, verify_rows
 from strata.model.schema import Column, Relation
-from strata.model.spec import FORMATS, ORDERED, ShardSpec
+from strata.model.spec import FORMATS, IN_PLACE, ORDERED, ShardSpec
 from strata.model.types import ColumnType, Kind
 
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
@@ -56,6 +56,15 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
     Raises: InvalidRequest.
     """
     source, time = spec.source, spec.time
+    if source.in_place and (source.format, source.envelope) != IN_PLACE:
+        raise InvalidRequest(
+            "only Parquet files whose rows are appended can stay where they are",
+            shard=spec.name,
+            setting="source.in_place",
+            format=source.format,
+            envelope=source.envelope,
+            cure="leave it out, or source: {format: parquet, envelope: append}",
+        )
     if source.envelope in ORDERED and not 0 < len(relation.key) < len(relation.columns):
         raise InvalidRequest(
             "this envelope needs a key that is not the whole row",

@@ -36,6 +36,7 @@ RESERVED: Final = frozenset({"t", "d", "__part", "__maps"})  # columns that read
 # Of the metadata of a field whose default is for ever the same. Stored documents leave it out, so
 # that programs without the field read them.
 UNWRITTEN: Final = "unwritten"
+IN_PLACE: Final = ("parquet", "append")  # format and envelope of files that can stay
 FEW_COLUMNS: Final = 32  # a row group has room for these at any size
 COLUMN_BYTES: Final = 4096  # of a row group for each further column
 PartBytes = Annotated[int, Range(1024)]
@@ -94,6 +95,8 @@ class SourceSpec(Declared):
     verify: Annotated[str, OneOf("sampled", "always", "never")] = "sampled"
     # (name in the source, column) where they differ; in the file a mapping
     names: tuple[tuple[str, ...], ...] = field(default=(), metadata={UNWRITTEN: True})
+    # Parquet files that are sorted runs are not copied; parts refer to them
+    in_place: bool = field(default=False, metadata={UNWRITTEN: True})
 
     @property
     def names_of_source(self) -> Mapping[str, str]:

@@ -270,7 +270,7 @@ def _check_here(source: Source, part_keys: Sequence[str]) -> None:
                 shard=source.state.name,
                 part=key,
                 file=found.file.address,
-                cure=f"strata adopt {source.state.name} --from TABLE --own, then publish",
+                cure=f"strata own {source.state.name}, then publish",
             )
 
 

@@ -48,6 +48,7 @@ FORMS: list[tuple[str, Sequence[str], Sequence[str]]] = [
     ("compact", ["compact", "s", "--dry-run", "--full"], ["compact", "s", "--full"]),
     ("advise", ["advise", "s", "--where", "id = 2"], []),  # in earnest: tests/unit/advise
     ("adopt", ["adopt", "m", "--from", "{0}/t", "--dry-run"], ["adopt", "m", "--from", "{0}/t"]),
+    ("own", ["own", "m", "--dry-run"], []),  # in earnest: tests/unit/cli/test_own.py
     ("publish", ["publish", "s"], []),  # in earnest it needs a library: tests/unit/publish
     ("backups", ["backups", BACKUP], ["backups", BACKUP, "--drop", "{1}"]),
     ("erase", [], []),  # needs Spark: tests/spark/test_erase_command.py

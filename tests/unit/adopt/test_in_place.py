@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strata.adopt.delta import DeltaPeer
-from strata.adopt.in_place import InPlace, take_in
+from strata.adopt.in_place import InPlace
 from strata.adopt.run import Adopted
 from strata.backup import Backup, back_up, restore, verify_shard
 from strata.compact import compact_shard
@@ -28,6 +28,7 @@ from strata.format.splice import LAYOUT
 from strata.gc import collect
 from strata.kernels.arrays import Ints
 from strata.machine.machine import Machine
+from strata.maintain.own import referred_files, take_in
 from strata.model.settings import Settings, StoreSettings
 from strata.model.spec import parse_spec
 from strata.parts.manifests import load_manifest_of
@@ -39,6 +40,7 @@ from strata.state.state import State
 from strata.store.disk import DiskBlob
 from strata.store.keys import is_reference, reference_prefix
 from strata.store.open import open_stores
+from strata.store.reference import outside_address
 from tests.support.adopted import NAME, Mirror
 from tests.support.erasing import AT_ONCE, WHO
 from tests.support.garbage import SETTINGS as GARBAGE
@@ -140,19 +142,21 @@ def test_what_the_table_drops_is_taken_in_before_it_goes(tmp_path: Path, mirror:
 
     done = adopt(mirror, DeltaPeer.open(str(tmp_path)))
 
-    assert done.taken_in[0] == 2
+    assert len(done.taken_in) == 2
     for file in before:
         file.unlink()
     assert ids_of(mirror) == Counter(range(2 * ROWS))
-    assert adopt(mirror, DeltaPeer.open(str(tmp_path))).taken_in == (0, 0)
+    assert adopt(mirror, DeltaPeer.open(str(tmp_path))).taken_in == ()
 
 
 def test_all_can_be_taken_in_at_any_time(tmp_path: Path, mirror: Mirror) -> None:
     peer = lake(tmp_path, range(ROWS))
     adopt(mirror, peer)
-    done = mirror.adopt(peer, own=True)
-    assert done.taken_in[0] == 1
-    assert done.already_adopted
+    assert [one.file for one in take_in(mirror.stores.blob, NAME)] == [
+        outside_address(str(file)) for file in files(tmp_path)
+    ]
+    assert not referred_files(mirror.stores.blob, NAME)
+    assert mirror.adopt(peer).already_adopted
     for file in files(tmp_path):
         file.unlink()
     assert ids_of(mirror) == Counter(range(ROWS))
@@ -234,9 +238,9 @@ def test_other_engines_are_not_shown_a_tail(tmp_path: Path) -> None:
     published = Publication(stores, NAME, folder, FilesTable(folder), DAY_MS)
     with pytest.raises(InvalidRequest, match="refers to a file of another table") as caught:
         published.publish()
-    assert "--own" in str(caught.value.cure)
+    assert "strata own" in str(caught.value.cure)
 
-    mirror.adopt(peer, own=True)
+    take_in(stores.blob, NAME)
     assert published.publish()
 
 
@@ -259,7 +263,7 @@ def test_a_restored_shard_has_them_whole(tmp_path: Path, mirror: Mirror) -> None
     for file in files(tmp_path / "lake"):
         file.unlink()
     assert ids_of(again) == Counter(range(ROWS))
-    assert not take_in(again.stores.blob, NAME, ())[0]
+    assert not take_in(again.stores.blob, NAME)
 
 
 def test_erased_rows_go_with_the_reference(tmp_path: Path, mirror: Mirror) -> None:

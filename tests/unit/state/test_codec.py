@@ -212,7 +212,10 @@ def test_every_field_is_written() -> None:
     """Else a change of a default would change what old documents mean."""
     written = json.loads(encode_state(FIRST))["state"]
     assert set(written) == {f.name for f in fields(State)}
-    assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)} - {"names"}
+    assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)} - {
+        "names",
+        "in_place",
+    }
     assert written["spec"]["columns"][1]["type"] == "string"
 
 

@@ -48,6 +48,7 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "source.dates": ("dd/MM/yyyy", Effect.AT_ONCE, None),
     "source.timestamps": ("d.M.yyyy H:mm", Effect.AT_ONCE, None),
     "source.verify": ("always", Effect.AT_ONCE, None),
+    "source.in_place": (True, Effect.AT_ONCE, None),
     "source.names": ({"t": "kind"}, Effect.AT_ONCE, None),
     "time.from": ("column", Effect.AT_ONCE, None),
     "time.column": ("id", Effect.AT_ONCE, None),

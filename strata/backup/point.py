@@ -186,7 +186,10 @@ def checked_blob(blob: Blob, key: str, size: int | None = None) -> tuple[bytes |
 
     `size` is the number of bytes that it should have; None: unknown.
     """
-    data = retry(partial(blob.get, key))
+    try:
+        data = retry(partial(blob.get, key))
+    except Corrupt as error:  # it refers to a file that is gone or has changed
+        return None, f"{error.message}: {error.details.get('file', key)}"
     if data is None:
         return None, MISSING
     if size is not None and len(data) != size:

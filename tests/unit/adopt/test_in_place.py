@@ -129,6 +129,11 @@ def test_a_file_that_its_owner_changed_is_named(kind: str, tmp_path: Path, mirro
         mirror.read()
     assert file.name in str(caught.value.details["file"])
     assert caught.value.cure
+    [wrong] = verify_shard(mirror.stores, NAME, Settings()).wrong
+    assert is_reference(wrong.key)
+    assert file.name in wrong.what
+    with pytest.raises(Corrupt, match=rf"cannot be saved: .*{file.name}"):
+        back_up(mirror.stores, DiskBlob(tmp_path / "backup"), Settings())
 
     file.write_bytes(data)  # brought back, at another time
     assert ids_of(mirror) == Counter(range(ROWS))

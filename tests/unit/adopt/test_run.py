@@ -1,11 +1,13 @@
 """An adoption happens once: killed at any step, twice at once, behind others, on strange shards."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from strata.adopt.in_place import InPlace
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
@@ -70,6 +72,30 @@ def test_killed_at_any_step_it_is_in_once(outcome: Outcome, anew: bool, world: D
             break
 
     assert 12 < steps < 199
+    assert mirror.read() == world.rows()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASH_BEFORE, Outcome.CRASH_AFTER])
+def test_killed_at_any_step_files_in_place_are_in_once(outcome: Outcome, world: DeltaWorld) -> None:
+    """Files that the table drops are taken in before the shard forgets that it needs them."""
+    world.append([(4, "b")], 0)
+    peer, stay = world.peer(), InPlace(math.inf)
+    for steps in range(200):
+        mirror = Mirror()
+        mirror.create()
+        mirror.adopt(peer, wanted=0, in_place=stay)
+        world.optimize([], 0)
+        faults = Faults([Outcome.WORKS] * steps + [outcome])
+        try:
+            on(mirror, faults).adopt(world.peer(), in_place=stay)
+        except CrashError:
+            mirror.adopt(world.peer(), in_place=stay)
+            assert mirror.read() == world.rows()
+        else:
+            break
+
+    assert 12 < steps < 199
+    world.vacuum()
     assert mirror.read() == world.rows()
 
 

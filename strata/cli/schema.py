@@ -45,10 +45,11 @@ def show(context: Context, shard: ShardArgument) -> Answer:
     """Show the columns, the dropped columns, and what each version changed."""
     document = describe_schema(context.machine.load(shard))
     versions = [{**v, "changes": "; ".join(v["changes"])} for v in document["versions"]]
+    names = ("source",) if any("source" in column for column in document["columns"]) else ()
     return answer(
         document,
         pairs(shard, document),
-        rows("columns", [*document["columns"], *document["dropped"]], COLUMNS),
+        rows("columns", [*document["columns"], *document["dropped"]], (*COLUMNS, *names)),
         rows("versions", versions, ("version", "parts", "changes")),
     )
 

@@ -95,7 +95,11 @@ def change_schema(  # noqa: PLR0913  the choices of one request
 
 
 def describe_schema(state: State) -> dict[str, Any]:
-    """Return the document of `strata schema show`."""
+    """Return the document of `strata schema show`.
+
+    Columns have the key `source` if the source calls any of them otherwise.
+    """
+    called = state.spec.source.names_of_source
     counts = {r.version: 0 for r in state.relations}
     for batch in state.batches:
         for version in batch.versions if batch.manifest else ():
@@ -105,7 +109,10 @@ def describe_schema(state: State) -> dict[str, Any]:
         "shard": state.name,
         "version": state.relation.version,
         "next_column": state.next_column_id,
-        "columns": columns(state.relation),
+        "columns": [
+            one | ({"source": called.get(one["name"], one["name"])} if called else {})
+            for one in columns(state.relation)
+        ],
         "order": sort_order(state.relation),
         "dropped": [_column(column, state.relation) for _, column in sorted(gone.items())],
         "versions": [

@@ -5,9 +5,11 @@ Blanks
 at the ends of a name and control characters in it are not seen by people who write filters.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from unicodedata import category
 
+from strata.errors import InvalidRequest
 from strata.model.spec import RESERVED
 
 _UNSEEN = ("Cc", "Cf", "Zl", "Zp")  # categories of characters: control, format, separators
@@ -47,6 +49,25 @@ def proposed_names(names: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         taken.add(column.lower())
         found[name] = (column, why)
     return found
+
+
+def check_spelling(files: Sequence[Iterable[str]]) -> None:
+    """Refuse files that spell one column in several ways; `files`: the names that each has.
+
+    Two names that differ in case or blanks alone are two columns only if one file has both.
+    Raises: InvalidRequest.
+    """
+    alike: dict[str, str] = {}
+    there = [frozenset(names) for names in files]
+    for name in dict.fromkeys(chain.from_iterable(files)):
+        other = alike.setdefault(_plainly(name).lower(), name)
+        if other != name and not any({name, other} <= names for names in there):
+            raise InvalidRequest(
+                "two files spell a column otherwise",
+                column=other,
+                other=name,
+                cure="give it one name in all files, or infer from those that have the same name",
+            )
 
 
 def _plainly(name: str) -> str:

@@ -6,14 +6,14 @@ rows are rejected. A doubtful column becomes text, or jsonb if it is nested.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import BOM, PACKINGS, SourceFile, files_at, unpacked
 from strata.ingest.land.source_file import Dialect
-from strata.ingest.readers.column_names import proposed_names
+from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.guess import Guess, common_type
@@ -114,17 +114,23 @@ def infer(
 def _columns(
     files: Sequence[SourceFile], kind: str, dialect: Dialect | None, envelope: str
 ) -> tuple[dict[str, Guess], int]:
-    """Return a type for each column that any file has, and how many rows were examined."""
+    """Return a type for each column that any file has, and how many rows were examined.
+
+    Raises: InvalidRequest if files spell a column in several ways.
+    """
     columns: dict[str, Guess] = {}
     rows = 0
+    names: list[Collection[str]] = []
     for file in files:
         found, seen = format_of(kind).guesses(
             replace(file, dialect=dialect or file.dialect), envelope
         )
         rows += seen
+        names.append(found.keys())
         for column, guess in found.items():
             known = columns.get(column, guess)
             columns[column] = common_type(known, guess, format_of(kind).untyped)
+    check_spelling(names)
     return columns, rows
 
 

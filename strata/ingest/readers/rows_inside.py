@@ -9,7 +9,7 @@ SHOWN: Final = 3  # names in a note
 LEAST: Final = 2  # objects that look like rows
 
 
-def rows_inside(values: Sequence[Any], file: str) -> str | None:
+def note_of_rows(values: Sequence[Any], file: str) -> str | None:
     """Return a note, with a cure, about the only object of a file that holds rows; else None.
 
     Rows are objects with a key in common: under a key each, or in a list.

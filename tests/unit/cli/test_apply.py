@@ -308,3 +308,39 @@ def test_forms_that_no_value_decides_are_a_comment_of_the_proposal(cli: Declared
     assert "# day: dd/MM/yyyy or MM/dd/yyyy, no value decides" in text
     assert len(found["notes"]) == 1
     cli.json("create", "days", "--spec", str(out))
+
+
+def test_a_column_and_its_name_in_the_source_are_added_together(cli: Declared) -> None:
+    cli.create()
+    assert "source" not in cli.json("schema", "show", "events")["columns"][0]
+    spec = SPEC.replace("key: [id]", "  - {name: t_, type: int64}\nkey: [id]")
+    cli.declare(spec.replace("{format: jsonl}", "{format: jsonl, names: {t: t_, Kind: kind}}"))
+
+    lines = cli.plan()["shards"][0]["lines"]
+    assert [(one["setting"], one["after"]) for one in lines if one["effect"] != "kept"] == [
+        ("columns.t_", "int64"),
+        ("source.names", {"t": "t_", "Kind": "kind"}),
+    ]
+    cli.json("apply", "--yes")
+    cli.ingest(1000, '{"id": 1, "Kind": "a", "t": 5}')
+
+    shown = cli.json("schema", "show", "events")["columns"]
+    assert {one["name"]: one["source"] for one in shown}.items() >= {("kind", "Kind"), ("t_", "t")}
+    assert "source" in cli.run("schema", "show", "events")[1]
+    out = str(cli.root / "rows.parquet")
+    cli.json("read", "events", "--out", out)
+    assert pq.read_table(out).select(["kind", "t_"]).to_pylist() == [{"kind": "a", "t_": 5}]
+
+
+def test_a_proposal_says_which_names_are_others(cli: Declared) -> None:
+    file = cli.file("odd.csv", '"t\nu",Name,name', "1,2,3")
+    out = cli.root / "odd.yaml"
+
+    found = cli.json("create", "odd", "--infer", file, "--out", str(out))
+
+    assert len(found["notes"]) == 2
+    text = out.read_text()
+    assert "# t_u: the source calls it 't\\nu'; with blanks at its ends" in text
+    assert "# name_2: the source calls it 'name'; case does not distinguish two columns" in text
+    cli.json("create", "odd", "--spec", str(out))
+    cli.json("ingest", "odd", "--from", file)

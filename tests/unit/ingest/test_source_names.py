@@ -46,6 +46,7 @@ def world(root: Path, format: str, envelope: str = "append", **source: Any) -> W
 
 def put(root: Path, kind: str, rows: list[dict[str, Any]], name: str = "a") -> str:
     path = root / f"{name}.{kind}"
+    path.parent.mkdir(exist_ok=True)
     flat = [{k: json.dumps(v) if k == "name" else v for k, v in row.items()} for row in rows]
     if kind == "parquet":
         pq.write_table(pa.Table.from_pylist(flat), path)
@@ -282,3 +283,17 @@ def test_proposed_names_are_names_of_columns(names: list[str]) -> None:
     assert all(found[name][0] != name for name in found)
     kept = [name for name in names if name not in found]
     assert not {name.lower() for name in kept} & {column.lower() for column, _ in found.values()}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_column_that_files_spell_otherwise_is_not_two(tmp_path: Path, kind: str) -> None:
+    w = World(tmp_path)
+    put(tmp_path, kind, [{"id": 1, "Zone": 2}], "in/a")
+    put(tmp_path, kind, [{"id": 1, "zone ": 2}], "in/b")
+
+    with pytest.raises(InvalidRequest, match="two files spell a column otherwise") as failed:
+        infer(w.settings, "new", "in/")
+    assert (failed.value.details["column"], failed.value.details["other"]) == ("Zone", "zone ")
+
+    put(tmp_path, kind, [{"id": 1, "Zone": 2, "zone ": 3}], "in/c")
+    assert infer(w.settings, "new", "in/").declaration["source"]["names"] == {"zone ": "zone_"}

@@ -10,7 +10,7 @@ from strata.ingest.readers.guess import Guess
 from strata.ingest.readers.messages import MESSAGES, guess_messages
 from strata.ingest.readers.objects import read_array
 from strata.ingest.readers.records import Ends, JsonElements
-from strata.ingest.readers.rows_inside import rows_inside
+from strata.ingest.readers.rows_inside import note_of_rows
 from strata.ingest.readers.source import RawFile
 from strata.model.spec import ENVELOPES
 
@@ -44,7 +44,7 @@ class JsonArray(TextFormat):
         self, files: Sequence[SourceFile], dialect: Dialect | None, types: Mapping[str, str]
     ) -> Sequence[str]:
         """See `Format`: one object that holds what look like rows."""
-        found = (rows_inside(read_array(file).values, file.name) for file in files)
+        found = (note_of_rows(read_array(file).values, file.name) for file in files)
         return [note for note in found if note is not None][:1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strata.ingest.readers.infer import infer
-from strata.ingest.readers.rows_inside import rows_inside
+from strata.ingest.readers.rows_inside import note_of_rows
 from tests.unit.ingest.test_engine import World
 
 ROWS = [{"n": 1, "x": "a"}, {"n": 2}]
@@ -52,4 +52,4 @@ def test_the_cure_gives_the_rows(tmp_path: Path, value: Any, rows: list[Any]) ->
     ],
 )
 def test_rows_with_objects_in_them_are_rows(values: list[Any]) -> None:
-    assert rows_inside(values, "a.json") is None
+    assert note_of_rows(values, "a.json") is None

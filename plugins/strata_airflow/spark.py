@@ -26,6 +26,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from strata_airflow import results
 from strata_airflow.assets import tell, tell_nobody
+from strata_airflow.commands import check_words
 from strata_airflow.console import ShardLink
 from strata_airflow.hooks import StoreAccess, StrataHook
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
@@ -161,6 +162,7 @@ class StrataJobOperator(SparkSubmitOperator):
             "--result",
             str(file),
         ]
+        check_words(self.application_args)
         words = " ".join([*self.command, *flags(self.arguments)])
         self.log.info("%s %s", self.job, words or "of every shard")
         self._silence = Silence()

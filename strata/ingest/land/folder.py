@@ -275,7 +275,7 @@ def file_gone(name: str, what: str = "file") -> Unavailable:
 
 
 def _lost(name: str, error: OSError) -> StrataError:
-    """Return the error for a file of which the system says nothing."""
+    """Return the error for a file that the system does not let be looked at."""
     if isinstance(error, FileNotFoundError):
         return file_gone(name)
     cure = "give the ingest the right to enter its folder (x) and to read it (r)"

@@ -4,11 +4,13 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 BUSY_TRIES: Final = 60
+BUSY: Final = "Database error"  # Airflow hides SQLite's "database is locked"
+TAKEN: Final = ": 409 "
 ENDED: Final = frozenset({"success", "failed"})
 COMPONENTS: Final = ("metadatabase", "scheduler", "dag_processor")
 
@@ -44,14 +46,14 @@ class Api:
         return [f"{error['filename']}\n{error['stack_trace']}" for error in found]
 
     def set_pool(self, name: str, slots: int, purpose: str) -> None:
-        """Make a pool, or change its size."""
+        """Make a pool, or change its size; try again while Airflow's database is busy."""
         body = {"slots": slots, "description": purpose, "include_deferred": False}
         try:
-            self._call("POST", "/api/v2/pools", {"name": name, **body})
+            self._patiently("POST", "/api/v2/pools", {"name": name, **body}, (BUSY,))
         except ApiError as error:
-            if ": 409 " not in str(error):
+            if TAKEN not in str(error):
                 raise
-            self._call("PATCH", f"/api/v2/pools/{name}", {"pool": name, **body})
+            self._patiently("PATCH", f"/api/v2/pools/{name}", {"pool": name, **body}, (BUSY,))
 
     def pause(self, dag: str, *, paused: bool) -> None:
         """Pause a DAG, or let it run."""
@@ -77,14 +79,7 @@ class Api:
         """
         body = {"dag_id": dag, "from_date": first, "to_date": last, **options}
         path = "/api/v2/backfills" + ("/dry_run" if preview else "")
-        for left in reversed(range(BUSY_TRIES)):
-            try:
-                answer = self._call("POST", path, body)
-                break
-            except ApiError as error:
-                if not left or not any(why in str(error) for why in ("locked", ": 409 ")):
-                    raise
-                time.sleep(1)
+        answer = self._patiently("POST", path, body, ("locked", BUSY, TAKEN))
         return [run["partition_key"] for run in answer["backfills"]] if preview else answer["id"]
 
     def backfilling(self, dag: str) -> bool:
@@ -139,6 +134,19 @@ class Api:
     @staticmethod
     def _asked(dag: str, run: str, task: str) -> str:
         return f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/-1/hitlDetails"
+
+    def _patiently(
+        self, method: str, path: str, body: Mapping[str, Any], passing: Sequence[str]
+    ) -> Any:
+        """Call, and call again each second while the error has a word of `passing`."""
+        for left in reversed(range(BUSY_TRIES)):
+            try:
+                return self._call(method, path, body)
+            except ApiError as error:
+                if not left or not any(why in str(error) for why in passing):
+                    raise
+                time.sleep(1)
+        raise AssertionError("no try at all")
 
     def _call(
         self,

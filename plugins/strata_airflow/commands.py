@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from strata_airflow.places import PROJECT, PYTHONPATH, config_file
 from strata_airflow.results import FINAL_CODES
+
+WORD_MAX: Final = 100_000  # bytes; Linux takes 131,071
+SHOWN: Final = 40  # characters of a word in an error
 
 
 def run_strata(
@@ -22,6 +25,7 @@ def run_strata(
 
     Raises: AirflowFailException if another try cannot help, else AirflowException.
     """
+    check_words(words)
     file = config or ("" if environment is not None else config_file())
     named = ["--config", file] if file else []
     done = subprocess.run(
@@ -37,6 +41,23 @@ def run_strata(
         raise (AirflowFailException if done.returncode in FINAL_CODES else AirflowException)(said)
     document: dict[str, Any] = json.loads(_last_line(done.stdout))
     return document
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise AirflowFailException for a word that no command line can carry.
+
+    Answers of forms and of approvers are words: the system's error would name none, and be retried.
+    """
+    for word in words:
+        try:
+            size = len(os.fsencode(word))
+        except UnicodeEncodeError:
+            size = -1
+        if size < 0 or "\0" in word or size > WORD_MAX:
+            raise AirflowFailException(
+                f"no text for a command: {word[:SHOWN]!r}, {len(word):,} characters"
+                f" (cure: at most {WORD_MAX:,} bytes of UTF-8, and no character 0)"
+            )
 
 
 def _last_line(text: str) -> str:

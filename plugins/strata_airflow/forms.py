@@ -12,6 +12,7 @@ from strata_airflow.places import declared_shards, registered_filters
 
 MAIN: Final = "Run Parameters"  # Airflow's own name for the section that it shows unfolded
 MORE: Final = "More"
+MOST: Final = 2**63 - 1  # Airflow starts no task of a run with a greater number, and says nothing
 END: Final = r"(?![\s\S])"  # Python's $ would accept a line end, and browsers have no \Z
 NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*" + END
 MOMENT: Final = (  # a date, or a time in ISO 8601, and nothing after it
@@ -52,7 +53,7 @@ def columns() -> Param:
         [],
         type=["array", "null"],  # else the form marks it as required
         # These become words on a command line: a column with a space in its name needs its id.
-        items={"type": "string", "pattern": r"^[^\s-]\S*" + END},
+        items={"type": "string", "pattern": r"^[^\s\0-][^\s\0]*" + END},
         title="Columns",
         description="Names or ids. Leave empty for all: only their statistics are touched.",
         section=MORE,
@@ -65,6 +66,7 @@ def number(title: str, description: str, *, minimum: int = 0) -> Param:
         None,
         type=["null", "integer"],
         minimum=minimum,
+        maximum=MOST,
         title=title,
         description=description,
         section=MORE,

@@ -23,9 +23,11 @@ from typing import Any, Final
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.log import mask_secret
 
 from strata_airflow import results
 from strata_airflow.assets import tell, tell_nobody
+from strata_airflow.commands import check_words
 from strata_airflow.console import ShardLink
 from strata_airflow.hooks import StoreAccess, StrataHook
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
@@ -37,6 +39,9 @@ CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")  # else 127 lines before the job's
 CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
+
+
+_SECRET: Final = re.compile(r"(?i)\bkey\b|secret|token|passw|sas\b|credentials?$")
 
 
 class LostRace(AirflowException):
@@ -161,6 +166,7 @@ class StrataJobOperator(SparkSubmitOperator):
             "--result",
             str(file),
         ]
+        check_words(self.application_args)
         words = " ".join([*self.command, *flags(self.arguments)])
         self.log.info("%s %s", self.job, words or "of every shard")
         self._silence = Silence()
@@ -239,6 +245,8 @@ class StrataJobOperator(SparkSubmitOperator):
         }
         if self.conf.get("spark.pyspark.python"):  # the executors' own, from an archive or an image
             self._use_own_python(remote=remote)
+        for secret in secrets_of(self.conf):
+            mask_secret(secret)
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)
@@ -280,7 +288,10 @@ class StrataJobOperator(SparkSubmitOperator):
             self._say(result, details=False)
         if verdict.final:
             return AirflowFailException(verdict.reason)
-        return (LostRace if verdict.lost else MayPass)(f"{verdict.reason}\n{error}")
+        said = f"{verdict.reason}\n{error}"  # with the command, and what it printed last
+        for secret in secrets_of(self.conf or {}):
+            said = said.replace(secret, "***")
+        return (LostRace if verdict.lost else MayPass)(said)
 
 
 def spark_job(job: str, **kwargs: Any) -> StrataJobOperator:
@@ -336,6 +347,18 @@ def result_file(folder: Path, ti: Any) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     return file
+
+
+def secrets_of(conf: Mapping[str, Any]) -> list[str]:
+    """Return the values of Spark's settings that a log or a message may not show.
+
+    Airflow knows names such as `secret.key`, and not those of other stores' keys.
+
+    >>> secrets_of({"fs.azure.account.key.x": "abc", "fs.s3a.path.style.access": "true"})
+    ['abc']
+    """
+    values = (str(value) for name, value in conf.items() if _SECRET.search(name))
+    return sorted(filter(None, values), key=len, reverse=True)
 
 
 def connection_extra(conn_id: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import typer
 
 from strata import __version__
 from strata.cli.entries import ENTRIES, PANELS
-from strata.cli.start import leave_pandas_out
+from strata.cli.start import error_without_file, leave_pandas_out, open_streams, without_output
 from strata.cli.typed import finished_words, is_completion
 from strata.errors import StrataError
 
@@ -85,19 +85,40 @@ def _stub(name: str) -> Callable[[], None]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; turn errors into one clear line and an exit code."""
+    open_streams()
     words = finished_words() if argv is None and is_completion() else argv
     if argv is None and not {"--help", "--version"}.intersection(sys.argv) and sys.argv[1:]:
         leave_pandas_out()
     app = application(sys.argv[1:] if words is None else words)
     try:
-        app(args=list(argv) if argv is not None else None)
+        _run(app, argv)
     except StrataError as error:
-        from strata.cli.visible import shown_error
+        raise SystemExit(_say(error)) from None
+    except OSError as error:
+        meant = error_without_file(error)
+        if meant is None:
+            raise
+        without_output()
+        raise SystemExit(_say(meant)) from None
 
-        kind, _, rest = shown_error(error).partition(":")
-        bold, plain = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
-        sys.stderr.write(f"{bold}{kind}{plain}:{rest}\n")
-        raise SystemExit(error.exit_code) from None
+
+def _run(app: typer.Typer, argv: Sequence[str] | None) -> None:
+    """Run a command, and write what it printed: an output that fails at the exit has no words."""
+    try:
+        app(args=list(argv) if argv is not None else None)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+
+
+def _say(error: StrataError) -> int:
+    """Print an error as one line, and return the exit code."""
+    from strata.cli.visible import shown_error
+
+    kind, _, rest = shown_error(error).partition(":")
+    bold, plain = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    sys.stderr.write(f"{bold}{kind}{plain}:{rest}\n")
+    return error.exit_code
 
 
 if __name__ == "__main__":

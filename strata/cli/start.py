@@ -1,15 +1,22 @@
-"""What makes a command start sooner: Arrow does without pandas, which takes half a second to load.
+"""What stands at the start and the end of a command: its streams, and Arrow without pandas.
 
-Arrow loads pandas, if it is installed, as soon as it is asked for an array of a Python list, to see
-whether the list is a column of pandas. No command has such columns. `to_pandas` loads it later all
-the same.
+A process may be started without standard input, output or error (`>&-`). The next file that it
+opens would take that place, and what libraries print would be written into it.
+
+Pandas takes half a second to load. Arrow loads it, if it is installed, as soon as it is asked for
+an array of a Python list, to see whether the list is a column of pandas. No command has such
+columns. `to_pandas` loads it later all the same.
 """
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+
+from strata.errors import InvalidRequest, StrataError, Unavailable
 
 
 class _NoPandas(MetaPathFinder):
@@ -34,3 +41,39 @@ def leave_pandas_out() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(finder)
+
+
+def open_streams() -> None:
+    """Let a stream that is closed lead nowhere. Only for the process of a command."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+
+
+def without_output() -> None:
+    """Let standard output lead nowhere, so that the process can end after it has failed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def error_without_file(error: OSError) -> StrataError | None:
+    """Return what an error of the system means that names no file; None if it names one.
+
+    Only the streams of the process and its current folder have no name.
+    """
+    if error.filename is not None:
+        return None
+    if error.errno == errno.ENOENT:
+        return InvalidRequest("the current folder is gone", cure="change into one that is there")
+    return Unavailable(
+        "the answer cannot be written",
+        certain=False,
+        reason=error.strerror,
+        cure="make room for it; what the command did stays done, and `strata history` shows it",
+    )

@@ -22,7 +22,8 @@ from strata.model.time import format_time
 from strata.state.state import State
 
 PERIOD: Final = re.compile(
-    r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?"
+    r"P(?:(\d{1,18})Y)?(?:(\d{1,18})M)?(?:(\d{1,18})W)?(?:(\d{1,18})D)?(?:T(?:(\d{1,18})H)?(?:(\d{1,18})M)?)?",
+    re.ASCII,
 )
 STEPS_MAX: Final = 100_000
 LEAST_BYTES: Final = 4 << 20  # of a task that is there to keep a core busy
@@ -50,7 +51,10 @@ def steps_of(lower: int, upper: int, every: str | None = None) -> list[Step]:
     while bounds[-1] < upper:
         if len(bounds) > STEPS_MAX:
             raise InvalidRequest("too many steps", every=every, cure="a longer period")
-        bounds.append(min(upper, _shift(lower, months * len(bounds), length * len(bounds))))
+        try:
+            bounds.append(min(upper, _shift(lower, months * len(bounds), length * len(bounds))))
+        except (OverflowError, ValueError):  # behind the year 9999, where no interval ends
+            bounds.append(upper)
     return [Step(a, b) for a, b in pairwise(bounds)]
 
 
@@ -168,7 +172,10 @@ def _period(text: str) -> tuple[int, timedelta]:
     years, months, weeks, days, hours, minutes = (
         (int(group or 0) for group in match.groups()) if match else (0,) * 6
     )
-    length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+    try:
+        length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+    except OverflowError:  # longer than any interval
+        length = timedelta.max
     if not (years or months or length):
         raise InvalidRequest(
             "not a period of time", every=text, cure="ISO 8601, as in P1D, P7D, P1M or PT6H"

@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from strata.errors import InvalidRequest, StrataError
+from strata.errors import InvalidRequest, StrataError, bounded
 from strata.ui.answers import LONGEST as LONGEST_FORM
 from strata.ui.answers import Answers, Desk, check_from_here, parsed
 from strata.ui.pages import Answering, Asked, ConsolePages, policy, rendered_problem
@@ -55,6 +56,16 @@ def console(
     def refused(request: Request, error: StrataError) -> HTMLResponse:
         status, page = rendered_problem(pages(), _base(request), error)
         return HTMLResponse(page, status)
+
+    @app.exception_handler(404)
+    def nowhere(request: Request, error: Exception) -> HTMLResponse:
+        text = "there is no page at this address (cure: begin with the list of shards)"
+        return HTMLResponse(pages().problem(_base(request), "Not found", text), 404)
+
+    @app.exception_handler(RequestValidationError)
+    def misread(request: Request, error: RequestValidationError) -> HTMLResponse:
+        wrong = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+        return HTMLResponse(pages().problem(_base(request), "Not understood", bounded(wrong)), 422)
 
     how: Any = {"dependencies": list(guards), "response_class": HTMLResponse}
 

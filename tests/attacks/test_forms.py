@@ -34,3 +34,35 @@ def test_a_name_is_one_word(value: str) -> None:
 
     assert not re.search(NAME, value)
     assert re.search(NAME, "flights.2013-x_1")
+
+
+@pytest.mark.parametrize("value", ["a\0b", "a b", "-a", ""])
+def test_a_column_is_one_word(value: str) -> None:
+    from strata_airflow.forms import columns
+
+    pattern = columns().schema["items"]["pattern"]
+    assert not re.search(pattern, value)
+    assert re.search(pattern, "payload['a-b']")
+
+
+def test_a_number_that_no_task_is_started_with_is_refused() -> None:
+    """Airflow hands numbers of 64 bits to a task: its failure had no log, and no words."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    from strata_airflow.forms import number
+
+    assert number("x", "y").resolve(2**63 - 1)
+    with pytest.raises(ParamValidationError):
+        number("x", "y").resolve(10**30)
+
+
+@pytest.mark.parametrize("word", ["a\0b", "x" * 140_000, "\ud800"])
+def test_a_text_that_no_command_line_carries_is_refused_for_good(word: str) -> None:
+    """The system's error named nothing, and the task was tried twice more."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from strata_airflow.commands import run_strata
+
+    with pytest.raises(AirflowFailException, match="no text for a command") as raised:
+        run_strata("rollout", "request", "s", "--reason", word)
+    assert len(str(raised.value)) < 300

@@ -136,6 +136,22 @@ def test_only_failures_that_may_pass_are_tried_again(
         assert alert["bound"] in str(caught.value)
 
 
+def test_no_key_of_a_connection_is_in_what_a_failure_says(context, connection, submit, monkeypatch):
+    """The error has the whole command: it is logged, and sent to the receivers of messages."""
+    secrets = {"fs.s3a.access.key": "AKIA-111", "fs.azure.account.key.lake": "q+/222=="}
+    for name, value in connection_variable("local[1]", "512m", conf=secrets).items():
+        monkeypatch.setenv(name, value)
+    masked = []
+    monkeypatch.setattr(spark, "mask_secret", masked.append)
+    submit("print(args)\nsys.exit(1)\n")
+    with pytest.raises(AirflowException) as caught:
+        job().execute(context)
+    said = message_of({**context, "exception": caught.value}).text
+    assert "fs.azure.account.key.lake=***" in said
+    assert not [value for value in secrets.values() if value in said + str(caught.value)]
+    assert sorted(masked) == sorted(secrets.values())
+
+
 @pytest.mark.parametrize(
     ("code", "seconds"), [(4, 10), (1, 120)], ids=["a lost race", "a store away"]
 )

@@ -8,7 +8,6 @@ Files and folders whose name begins with `_` or `.` are markers of other tools a
 
 import io
 import lzma
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.folder import Folder, shown_name
+from strata.ingest.land.folder import Folder, is_there, shown_name
 from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.land.source_file import FileRange, SourceFile
@@ -69,7 +68,7 @@ def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> 
     found: dict[str, SourceFile] = {}
     for path in paths:
         here = Path(path).expanduser()
-        there = os.path.lexists(here)
+        there = is_there(here)
         if there or not (root.startswith(S3) or path.startswith(S3)):
             base = local_root("/" if root.startswith(S3) else root)
             named = here.absolute() if there else base / path

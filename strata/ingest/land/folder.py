@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from strata.errors import InvalidRequest, Unavailable
+from strata.errors import InvalidRequest, StrataError, Unavailable
 from strata.ingest.land.source_file import SourceFile
 from strata.store.cures import AGAIN, CURES, PASSING, unreadable
 
@@ -44,7 +44,7 @@ class Folder:
         A path that begins with / or leads out with .. does so openly: it is a root of its own.
         """
         start = self._base / path
-        if self._inside(os.path.normpath(start), [self._root]) and os.path.lexists(start):
+        if self._inside(os.path.normpath(start), [self._root]) and is_there(start):
             self._check_inside(start, self._true(start), [self._root])
         return self.named(str(start))
 
@@ -53,7 +53,7 @@ class Folder:
 
         Raises: InvalidRequest for what is neither a file nor a folder.
         """
-        if not os.path.lexists(path):
+        if not is_there(path):
             return None
         absolute = self._true(path)
         mode = self._stat(absolute).st_mode
@@ -88,7 +88,7 @@ class Folder:
                     links.append((entry.path, below))
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, f"{below}/"))
-                elif (facts := _stat_or_none(entry)) is not None:
+                elif (facts := self._facts(entry)) is not None:
                     # The folder's path has no links, so the file's has none.
                     yield below, self._file(entry.path, facts)
 
@@ -123,7 +123,16 @@ class Folder:
         try:
             return os.stat(path, follow_symlinks=False)
         except OSError as error:
-            raise file_gone(shown_name(self._name(path))) from error
+            raise _lost(shown_name(self._name(path)), error) from error
+
+    def _facts(self, entry: os.DirEntry[str]) -> os.stat_result | None:
+        """Return what is known of an entry; None: it was renamed or removed since it was listed."""
+        try:
+            return entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _lost(shown_name(self._name(entry.path)), error) from error
 
     def _check_inside(self, path: str | Path, absolute: str, allowed: Sequence[str]) -> None:
         if self._follow_links or self._inside(absolute, allowed):
@@ -157,12 +166,18 @@ class Folder:
         return path.removeprefix(self._root)
 
 
-def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """Return what is known of an entry; None: it was renamed or removed since it was listed."""
+def is_there(path: str | Path) -> bool:
+    """Return whether something is at a path, a link that leads nowhere too.
+
+    Raises: InvalidRequest if a folder on the way keeps it from sight, else as `unreadable`.
+    """
     try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # no path has a NUL
+        return False
+    except OSError as error:
+        raise _lost(shown_name(str(path)), error) from error
+    return True
 
 
 def check_file_name(name: str) -> None:
@@ -259,16 +274,25 @@ def file_gone(name: str, what: str = "file") -> Unavailable:
     )
 
 
+def _lost(name: str, error: OSError) -> StrataError:
+    """Return the error for a file that the system does not let be looked at."""
+    if isinstance(error, FileNotFoundError):
+        return file_gone(name)
+    cure = "give the ingest the right to enter its folder (x) and to read it (r)"
+    return unreadable("a source file", error, file=name, cure=cure)
+
+
 def seen_local(file: SourceFile) -> tuple[int, int]:
     """Return a file's current size, and when it was changed.
 
-    Raises: Unavailable when it is gone; InvalidRequest when its path leads elsewhere than it did.
+    Raises: Unavailable when it is gone; InvalidRequest when its path leads elsewhere than it did,
+    or its folder may not be entered.
     """
     try:
         seen = os.stat(file.path, follow_symlinks=False)
         stays = stat.S_ISREG(seen.st_mode) and os.path.realpath(file.path) == file.path
     except OSError as error:
-        raise file_gone(file.name) from error
+        raise _lost(file.name, error) from error
     if not stays:
         raise _swapped(file)
     return seen.st_size, seen.st_ctime_ns

@@ -42,10 +42,29 @@ def test_months_follow_the_calendar() -> None:
     assert len(bounds("2013-01-01", "2015-01-01", "P1Y")) == 2
 
 
-@pytest.mark.parametrize("every", ["", "P", "P0D", "1D", "PD", "P1X", "PT"])
+@pytest.mark.parametrize(
+    "every", ["", "P", "P0D", "1D", "PD", "P1X", "PT", "P\u0663D", f"P{'9' * 5000}D"]
+)
 def test_a_malformed_period_is_refused(every: str) -> None:
     with pytest.raises(InvalidRequest, match="not a period"):
         steps_of(0, 10, every)
+
+
+@pytest.mark.parametrize("every", ["P9999D", "P999999999999999D", "P99999Y", "PT9999999999999H"])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [("2013-01-01", "2013-01-02"), ("9999-12-01", "9999-12-31")]
+)
+def test_a_period_that_leaves_the_calendar_ends_with_the_interval(
+    lower: str, upper: str, every: str
+) -> None:
+    first, last = parse_time(lower), parse_time(upper)
+    assert [(step.lower, step.upper) for step in steps_of(first, last, every)] == [(first, last)]
+
+
+def test_the_last_step_of_the_calendar_is_a_short_one() -> None:
+    lower, upper = parse_time("9999-12-01"), parse_time("9999-12-31T23:59:59Z")
+    steps = steps_of(lower, upper, "P20D")
+    assert [step.upper for step in steps] == [parse_time("9999-12-21"), upper]
 
 
 def test_an_empty_interval_is_refused() -> None:

@@ -553,3 +553,23 @@ def test_strata_lie_by_filter_and_by_layout() -> None:
         "more",
         "much",
     ]
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "words"),
+    [
+        ("/shard/x", 404, "no page at this address"),
+        (f"/shards/{NAME}/nosuch", 404, "no page at this address"),
+        (f"/shards/{NAME}?batch=<b>", 422, "batch: Input should be a valid integer"),
+        (f"/shards/{NAME}?where={'x' * 4001}", 422, "where: String should have at most"),
+    ],
+)
+def test_an_address_that_is_wrong_has_a_page_that_says_so(
+    stores: Stores, address: str, status: int, words: str
+) -> None:
+    """It was a line of JSON, in letters that a telephone makes small."""
+    answer = client(pages_of(stores)).get(address)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")
+    assert words in answer.text
+    assert "<b>" not in answer.text

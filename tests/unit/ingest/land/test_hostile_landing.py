@@ -3,6 +3,8 @@
 import errno
 import os
 import socket
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -329,3 +331,53 @@ def test_what_says_nothing_of_the_file_is_tried_again(
     assert os.strerror(number) in str(caught.value)
     assert "right to read" not in str(caught.value.cure)
     assert read_bytes(file) == ROWS.encode()
+
+
+@pytest.fixture
+def somebody() -> Iterator[Callable[[], None]]:
+    """Be somebody without the rights of root, once called."""
+    was = os.geteuid()
+    yield lambda: os.seteuid(65_534) if was == 0 else None
+    os.seteuid(was)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+@pytest.mark.parametrize("named", ["in", "in/1970-01-01.csv"])
+def test_a_folder_that_may_not_be_entered_is_named(
+    somebody: Callable[[], None], named: str, mode: int
+) -> None:
+    """A file in it was gone, or the system's own error; the file by its name was not there."""
+    with tempfile.TemporaryDirectory() as made:  # which another user can reach
+        base = Path(made)
+        base.chmod(0o755)
+        (base / "in").mkdir()
+        (base / "in" / "1970-01-01.csv").write_text(ROWS)
+        (base / "in").chmod(mode)
+        somebody()
+        try:
+            for find in (files_at, files_by_time):
+                with pytest.raises(InvalidRequest, match="Permission denied") as raised:
+                    find(made, [named])
+                assert "give the ingest the right to" in str(raised.value)
+        finally:
+            os.seteuid(os.getuid())
+            (base / "in").chmod(0o755)
+
+
+def test_a_file_whose_folder_is_closed_meanwhile_is_not_called_gone(
+    somebody: Callable[[], None],
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        base = Path(made)
+        base.chmod(0o755)
+        (base / "in").mkdir()
+        (base / "in" / "1970-01-01.csv").write_text(ROWS)
+        (file,) = files_at(made, ["in"])
+        (base / "in").chmod(0o000)
+        somebody()
+        try:
+            with pytest.raises(InvalidRequest, match="a source file cannot be read"):
+                check_unchanged(file)
+        finally:
+            os.seteuid(os.getuid())
+            (base / "in").chmod(0o755)

@@ -3,7 +3,7 @@
     PYTHONPATH=. python benchmarks/adopt.py [--files 8] [--rows 500000] [--rounds 3]
 
 Each file is sorted by the key. Both ways in turn: processor and clock, the bytes that the store
-gets, and a scan of all rows afterwards. Copies are written in both layouts, as shards are by default.
+gets, and a scan of all rows afterwards. Copies are in both layouts, as shards are by default.
 """
 
 import argparse

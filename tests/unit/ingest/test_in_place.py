@@ -74,6 +74,23 @@ def test_rows_keep_times_of_their_own_and_names_of_the_source(tmp_path: Path) ->
     assert world.rows() == {(n, n % 7, n % 7): 1 for n in ids}
 
 
+def test_a_column_that_reads_otherwise_is_taken_along(tmp_path: Path) -> None:
+    """Nanoseconds are stored like microseconds: only their values show that they are none."""
+    columns = [{"name": n, "type": k} for n, k in (("id", "int64"), ("at", "timestamp"))]
+    world = World(tmp_path, columns=columns, **source(format="parquet", in_place=True))
+    path = tmp_path / "a.parquet"
+    nanoseconds = pa.array([n * 1_000_000 for n in range(ROWS)], pa.timestamp("ns"))
+    more = pa.array([str(n) * 9 for n in range(ROWS)])
+    rows = pa.table({"id": range(ROWS), "at": nanoseconds, "more": more})
+    pq.write_table(rows, path)
+
+    report = world.ingest(str(path), lower=10, upper=20)
+
+    assert report["in_place"] == 1
+    moments = rows["at"].cast(pa.timestamp("us")).to_pylist()
+    assert world.rows() == {(n, moments[n], 10): 1 for n in range(ROWS)}
+
+
 @pytest.mark.parametrize("name", ["id", "name"])
 def test_a_file_with_a_rejected_row_is_copied(name: str, world: World) -> None:
     path = put(world, "a.parquet", range(ROWS))

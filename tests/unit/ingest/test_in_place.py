@@ -76,7 +76,8 @@ def test_rows_keep_times_of_their_own_and_names_of_the_source(tmp_path: Path) ->
 
 def test_a_column_that_reads_otherwise_is_taken_along(tmp_path: Path) -> None:
     """Nanoseconds are stored like microseconds: only their values show that they are none."""
-    columns = [{"name": n, "type": k} for n, k in (("id", "int64"), ("at", "timestamp"))]
+    types = {"id": "int64", "at": "timestamp", "more": "string"}
+    columns = [{"name": name, "type": kind} for name, kind in types.items()]
     world = World(tmp_path, columns=columns, **source(format="parquet", in_place=True))
     path = tmp_path / "a.parquet"
     nanoseconds = pa.array([n * 1_000_000 for n in range(ROWS)], pa.timestamp("ns"))
@@ -88,7 +89,7 @@ def test_a_column_that_reads_otherwise_is_taken_along(tmp_path: Path) -> None:
 
     assert report["in_place"] == 1
     moments = rows["at"].cast(pa.timestamp("us")).to_pylist()
-    assert world.rows() == {(n, moments[n], 10): 1 for n in range(ROWS)}
+    assert world.rows() == {(n, moments[n], str(n) * 9, 10): 1 for n in range(ROWS)}
 
 
 @pytest.mark.parametrize("name", ["id", "name"])

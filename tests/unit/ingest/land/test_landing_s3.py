@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import InvalidRequest, Unavailable
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.ingest.land.files import (
     SourceFile,
     check_unchanged,
@@ -115,3 +115,19 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(url: str, tmp_pa
     gone = SourceFile(file.path.replace("x.csv", "y.csv"), "y.csv", 5, changed_ns=1)
     with pytest.raises(Unavailable, match="is gone"):
         check_unchanged(gone)
+
+
+def test_a_sorted_object_stays_where_it_is(url: str, tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
+    at = Landing(url, tmp_path, columns=columns, source={"format": "parquet", "in_place": True})
+    rows = pa.table({"id": range(5_000), "name": [f"n{n % 7}" for n in range(5_000)]})
+    pq.write_table(rows, tmp_path / "x.parquet")
+    at.put("a b?/x=1.parquet", (tmp_path / "x.parquet").read_bytes())
+
+    report = at.ingest("a b?/x=1.parquet", lower=0, upper=1)
+
+    assert (report["in_place"], report["updates"]) == (1, 5_000)
+    assert at.world.rows() == {(n, f"n{n % 7}", 0): 1 for n in range(5_000)}
+    at.put("a b?/x=1.parquet", b"PAR1 something else")
+    with pytest.raises(Corrupt, match="changed or removed by its owner"):
+        at.world.rows()

@@ -291,7 +291,7 @@ def _cure(raw: RawFile, task: IngestTask, new: Sequence[str]) -> str:
         return f"these keys are those of {what.what}: {what.cure}"
     same = spelt_otherwise(new[:1], [*task.relation.by_name])
     if same:
-        column = same[new[0]]
+        column = same[new[0]][0]
         return f"call it {column!r} in the source, as the shard does, or {as_pair(new[0], column)}"
     return (
         f"strata schema {'add' if new else 'drop'}, then run again; or declare "

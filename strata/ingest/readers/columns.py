@@ -1,7 +1,7 @@
 """The columns that the files of a source have."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from strata.ingest.readers.change import SOURCE_TIME
@@ -20,6 +20,7 @@ class SourceColumns:
     source: SourceSpec
     names: tuple[str, ...]  # the declared ones, then those of the envelope and the time
     optional: tuple[str, ...]  # columns that a file, or a row of JSON, may lack
+    others: Mapping[str, str] = field(default_factory=dict)  # the shard's names, each with this one
 
     @staticmethod
     def of(spec: ShardSpec, relation: Relation) -> "SourceColumns":
@@ -34,6 +35,7 @@ class SourceColumns:
             source,
             tuple(called.get(name, name) for name in names),
             tuple(called.get(name, name) for name in optional),
+            {c: name for c, name in called.items() if c not in called.values()},
         )
 
     @property

@@ -24,6 +24,7 @@ from strata.ingest.values.no_row import message_of, no_rows
 from strata.ingest.values.shown import json_text, shown_scalar
 from strata.ingest.values.shown import shown as text_of
 from strata.ingest.values.spelt import (
+    Names,
     keys_spelt_otherwise,
     spelt_otherwise,
     why_lost,
@@ -33,6 +34,7 @@ from strata.model.types import ColumnType, Kind
 __all__ = ["exact_lines", "read_json", "read_jsonl", "read_objects", "shown_object"]
 
 NO_TYPES: Final[Mapping[str, ColumnType]] = {}
+NO_OTHERS: Final[Mapping[str, str]] = {}
 
 
 def read_jsonl(
@@ -162,11 +164,19 @@ def _elements(
 
 
 def one_by_one(
-    source: SourceFile, found: Objects, names: Sequence[str], optional: Collection[str]
+    source: SourceFile,
+    found: Objects,
+    names: Sequence[str],
+    optional: Collection[str],
+    others: Mapping[str, str] = NO_OTHERS,
 ) -> RawFile:
-    """Return the values of the keys `names`, reading each object by itself."""
+    """Return the values of the keys `names`, reading each object by itself.
+
+    `others`: keys that are not read, each with the name that an object with it may not lack.
+    """
     plain = set(map(type, found.values)) <= {dict}
-    otherwise = keys_spelt_otherwise(found.values, names)
+    lost = {other: (name,) for other, name in others.items()}
+    otherwise = {**lost, **keys_spelt_otherwise(found.values, names)}
     judged = not plain or bool(otherwise)
     reasons = [_none(value, names, otherwise) for value in found.values] if judged else []
     found = found.without(source, reasons)
@@ -185,7 +195,7 @@ def one_by_one(
 
 
 def _none(
-    value: Mapping[str, object] | None, names: Sequence[str], otherwise: Mapping[str, str]
+    value: Mapping[str, object] | None, names: Sequence[str], otherwise: Mapping[str, Names]
 ) -> str | None:
     """Return why a value is not an object of these columns; None: it is one."""
     if value is None:

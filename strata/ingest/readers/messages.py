@@ -3,17 +3,19 @@
 `MESSAGES` has an entry for each envelope.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from strata.ingest.land.files import SourceFile
+import orjson
+
+from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.debezium import read_debezium, read_records
 from strata.ingest.readers.guess import ROWS, Guess, guess_values
-from strata.ingest.readers.jsonl import read_json, read_jsonl
-from strata.ingest.readers.objects import Objects
+from strata.ingest.readers.jsonl import one_by_one, read_json, read_jsonl
+from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.source import RawFile
 
 
@@ -26,9 +28,17 @@ class Messages:
 
 
 def _read_rows(part: SourceFile, columns: SourceColumns, array: bool) -> RawFile:
+    if columns.others and _may_have(read_text(part), columns.others):
+        found = read_array(part) if array else read_lines(part)
+        return one_by_one(part, found, columns.names, columns.optional, columns.others)
     if array:
         return read_json(part, columns.names, columns.optional, columns.types)
     return read_jsonl(part, columns.names, columns.optional, columns.types)
+
+
+def _may_have(data: bytes, names: Iterable[str]) -> bool:
+    """Return whether objects may have one of these keys. Errs: also counts texts."""
+    return b"\\u" in data or any(orjson.dumps(name) in data for name in names)
 
 
 def _read_records(part: SourceFile, columns: SourceColumns, array: bool) -> RawFile:

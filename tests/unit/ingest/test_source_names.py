@@ -297,3 +297,22 @@ def test_a_column_that_files_spell_otherwise_is_not_two(tmp_path: Path, kind: st
 
     put(tmp_path, kind, [{"id": 1, "Zone": 2, "zone ": 3}], "in/c")
     assert infer(w.settings, "new", "in/").declaration["source"]["names"] == {"zone ": "zone_"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json"])
+def test_a_value_under_another_name_is_not_lost(tmp_path: Path, kind: str) -> None:
+    """Under the shard's own name, or a third spelling of two names."""
+    w = world(tmp_path, kind, max_rejected=1.0)
+    lacking = [
+        {k: v for k, v in ROWS[0].items() if k not in (name, "id")} for name in ("t", "Name")
+    ]
+    rows = [{"id": 8, "t_": 1, **lacking[0]}, {"id": 9, "NAME": "x", **lacking[1]}, *ROWS]
+
+    w.ingest(put(tmp_path, kind, rows), lower=0, upper=10)
+
+    assert w.rows() == STORED
+    [found] = rejected(w.stores, "s")
+    assert [row["reason"] for row in found.rows] == [
+        "the key t_ is the shard's name of what the source calls t",
+        "the key NAME differs from the column Name in capital letters alone",
+    ]

@@ -51,7 +51,8 @@ def access_of(connection: Any) -> StoreAccess:
     name = f"connection {connection.conn_id!r}"
     if unknown := sorted(extra.keys() - KEYS):
         known = ", ".join(sorted(KEYS))
-        raise AirflowFailException(f"{name}: extra has {unknown[0]!r} (cure: one of {known})")
+        shown = unknown[0].partition("=")[0]  # what follows may be a secret
+        raise AirflowFailException(f"{name}: extra has {shown!r} (cure: one of {known})")
     spark, settings = extra.pop("spark_conn_id", SPARK), extra.pop("settings", "")
     if settings and extra:
         raise AirflowFailException(

@@ -92,6 +92,7 @@ def test_a_connection_gives_a_file_or_addresses_with_the_password_in_its_place()
     [
         ({}, "extra lacks 'blob'"),
         ({"blob": "s3://b"}, "extra lacks 'consensus'"),
+        ({"password=pw": "x"}, "extra has 'password' .cure"),
         ({"setings": "/x"}, "extra has 'setings' .cure: one of blob, consensus, "),
         ({"settings": "/x", "blob": "s3://b"}, "both 'settings' and 'blob'"),
     ],

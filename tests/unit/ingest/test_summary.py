@@ -26,8 +26,8 @@ def test_only_new_batches_are_counted() -> None:
     assert summary == {
         "shard": "s", "batches": 1, "already_committed": 1, "files": 4, "updates": 7,
         "rejected": 1, "in_place": 0, "late": 2, "early": 0, "late_files": 0, "contradictions": 0,
-        "passed": 0, "repeated": 0, "taken_before": 3, "changed": [], "copies": ["x.csv"], "undeclared": [],
-        "defaulted": {}, "suppressed": 0, "verified": 0,
+        "passed": 0, "repeated": 0, "taken_before": 3, "changed": [], "copies": ["x.csv"],
+        "undeclared": [], "defaulted": {}, "suppressed": 0, "verified": 0,
         "parts": 2,
         "bytes": 900, "lower": -10, "upper": 10, "seqno": 3, "seconds": 1.235,
         "quarantine": ["key"], "stats_bytes": 30, "stats_ms": 250,

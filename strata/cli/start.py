@@ -14,9 +14,13 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from traceback import walk_tb
 from types import ModuleType
+from typing import Final
 
 from strata.errors import InvalidRequest, StrataError, Unavailable
+
+WRITERS: Final = frozenset({"click", "typer", "rich", "pyarrow", "csv", "codecs", "contextlib"})
 
 
 class _NoPandas(MetaPathFinder):
@@ -63,17 +67,36 @@ def without_output() -> None:
 
 
 def error_without_file(error: OSError) -> StrataError | None:
-    """Return what an error of the system means that names no file; None if it names one.
+    """Return what an error of the system means that names no file; None if it is not known.
 
-    Only the streams of the process and its current folder have no name.
+    The streams of the process and its current folder have no name. Nor do files in the errors of
+    some libraries: only what the command line itself writes goes to a stream.
     """
     if error.filename is not None:
         return None
-    if error.errno == errno.ENOENT:
+    if error.errno == errno.ENOENT and _is_nowhere():
         return InvalidRequest("the current folder is gone", cure="change into one that is there")
+    if not _was_said(error):
+        return None
     return Unavailable(
         "the answer cannot be written",
         certain=False,
         reason=error.strerror,
         cure="make room for it; what the command did stays done, and `strata history` shows it",
     )
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
+
+
+def _was_said(error: OSError) -> bool:
+    """Return whether an error arose while the command line wrote, itself or through a library."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    names = (str(frame.f_globals.get("__name__")) for frame in reversed(frames))
+    own = next((name for name in names if name.partition(".")[0] not in WRITERS), "")
+    return own == "__main__" or own.startswith(f"{__package__}.")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from strata.adopt.columns import Fit, RowTally
 from strata.adopt.peer import DataFile, Flow, PeerVersion
 from strata.format.splice import NotSplicedError
-from strata.ingest.in_place import MOST_BYTES, TOO_LARGE, refer_rows, why_not
+from strata.ingest.in_place import as_one_file, refer_rows, why_not
 from strata.ingest.tables import NUMBERS, Opened, table_updates
 from strata.ingest.task import IngestTask, JudgedRows, TaskResult
 from strata.ingest.updates import FileUpdates
@@ -112,14 +112,8 @@ class _Maker:
     def _rows(self, tally: RowTally) -> FileUpdates:
         """Return the rows of the file as updates. Raises: NotSplicedError if they are many."""
         schema = self.fit.schema(self.flow, None, self.newest)
-        tables: list[pa.Table] = []
-        size = 0
-        for table in self.fit.tables(self.flow, None, schema, tally):
-            tables.append(table)
-            size += table.nbytes
-            if size > MOST_BYTES:
-                raise NotSplicedError(TOO_LARGE)
-        return table_updates(self.task, pa.concat_tables(tables or [schema.empty_table()]))
+        tables = self.fit.tables(self.flow, None, schema, tally)
+        return as_one_file(table_updates(self.task, table) for table in tables)
 
 
 def _all(files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:

@@ -280,7 +280,7 @@ def _results(
         work.in_place.reasons[
             "the version also removes rows, which may cancel with added ones"
         ] += 1
-    elif work.in_place is not None:
+    elif work.in_place is not None and flows:  # a version may change no file
         blob, partition = stores.blob, len(flows) + 1
         some, rest = work.in_place.refer(
             blob, opened, work.fit, flows[0], work.version, counted, partition

@@ -159,7 +159,7 @@ def _remark(done: Adopted) -> None:
     if done.in_place is not None and done.in_place.files:
         _remark_places(done.shard, done.in_place)
     for reason, count in done.in_place.reasons.items() if done.in_place is not None else ():
-        remark(f"{done.shard}: {shown_count(count, 'file')} written anew: {reason}")
+        remark(f"{done.shard}: written anew: {reason} ({count:,})")
     if done.taken_in:
         size = shown_bytes(sum(one.size_bytes for one in done.taken_in))
         remark(f"{done.shard}: {shown_count(len(done.taken_in), 'file')} ({size}) taken in")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,9 +22,8 @@ from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.reference import outside_address
 
-MOST_BYTES = 1 << 30  # of rows of a file in memory; a larger file is written anew
-TOO_LARGE = "it is too large to be looked at as one run"
-NOT_ALL = "some of its rows are not taken in"
+MOST_BYTES: Final = 1 << 30  # of rows of a file in memory; a larger file is written anew
+NOT_ALL: Final = "some of its rows are not taken in"
 
 
 def why_not(spec: ShardSpec, layout: str) -> str:
@@ -89,7 +89,7 @@ def as_one_file(some: Iterator[FileUpdates]) -> FileUpdates:
         if one.judged.differences or rejected:
             raise NotSplicedError(NOT_ALL)
         if size > MOST_BYTES:
-            raise NotSplicedError(TOO_LARGE)
+            raise NotSplicedError("it is too large to be looked at as one run")
     if not tables:
         raise NotSplicedError("it has no rows")
     return FileUpdates(pa.concat_tables(tables), JudgedRows(counts, [], ()))

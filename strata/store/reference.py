@@ -9,11 +9,13 @@ the store has taken them in; then the file is not looked at any more.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -28,7 +30,6 @@ HEAD_BYTES: Final = 64 * 1024  # read first: most references are no longer
 STEP_BYTES: Final = 16 << 20  # hashed at a time
 KNOWN: Final = 1024  # references that a process remembers
 GONE: Final = "bring it back: Delta RESTORE, the bucket's versions, a backup; else adopt --replace"
-Read: TypeAlias = Callable[[str, int, int | None], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,14 @@ def decoded_reference(data: bytes, key: str) -> Reference:
         raise Corrupt("a reference to a file is damaged", key=key) from error
 
 
-class ReferringBlob:
+class ReferringBlob(ABC):
     """What stores of blobs share: `get` follows references."""
 
     _references: "OrderedDict[str, Reference | None]"  # None: all bytes are in the store
 
+    @abstractmethod
     def _stored(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         """Return stored bytes as they are."""
-        raise NotImplementedError
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes | None:
         """See `Blob.get`.
@@ -127,11 +128,6 @@ def _read(reference: Reference, key: str, start: int, length: int | None) -> byt
     return data + reference.tail[max(0, start - size) : max(0, end - size)]
 
 
-def is_readable(address: str) -> bool:
-    """Return whether files at such an address can be referred to."""
-    return address.startswith(("file:///", "s3://"))
-
-
 def outside_address(path: str) -> str:
     """Return the address of a file by its path or address, in the form that references have.
 
@@ -154,7 +150,7 @@ def look_outside(address: str) -> OutsideFile:
 
     Raises: InvalidRequest if it is missing or cannot be referred to; Unavailable.
     """
-    if not is_readable(address):
+    if not address.startswith(("file:///", "s3://")):
         raise InvalidRequest("such files cannot be referred to", file=address)
     if address.startswith("file:"):
         try:
@@ -180,8 +176,10 @@ def read_outside(
     """
     read = _read_local if file.address.startswith("file:") else _read_s3
     data, now = read(file, start, length)
-    if now is not None and now == file.size_bytes and digest and _digest_of(file) == digest:
-        data, now = read(OutsideFile(file.address, file.size_bytes, ""), start, length)
+    if now == file.size_bytes and digest:
+        there = look_outside(file.address)
+        if _hash_of(there) == digest:
+            data, now = read(there, start, length)
     if now is not None or len(data) != length:
         raise Corrupt(
             "a file that a part refers to was changed or removed by its owner",
@@ -193,16 +191,10 @@ def read_outside(
     return data
 
 
-_hashed: dict[tuple[str, int, str], str] = {}  # of files that got another version
-
-
-def _digest_of(file: OutsideFile) -> str:
-    """Return the content hash of a file as it is now; files are written once, so it is kept."""
-    now = look_outside(file.address)
-    about = (now.address, now.size_bytes, now.version)
-    if about not in _hashed:
-        _hashed[about] = content_hash_of(_steps(now))
-    return _hashed[about]
+@lru_cache(maxsize=KNOWN)
+def _hash_of(file: OutsideFile) -> str:
+    """Return the content hash of a file; a version of it has the same for ever."""
+    return content_hash_of(_steps(file))
 
 
 def refer_to(file: OutsideFile, tail: bytes) -> tuple[Reference, str]:
@@ -228,7 +220,7 @@ def _read_local(file: OutsideFile, start: int, length: int) -> tuple[bytes, int 
     try:
         with open(_path(file.address), "rb") as opened:
             found = os.fstat(opened.fileno())
-            if found.st_size != file.size_bytes or file.version not in {"", str(found.st_mtime_ns)}:
+            if found.st_size != file.size_bytes or file.version != str(found.st_mtime_ns):
                 return b"", found.st_size
             opened.seek(start)
             return opened.read(length), None

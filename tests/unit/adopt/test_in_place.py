@@ -154,6 +154,15 @@ def test_what_the_table_drops_is_taken_in_before_it_goes(tmp_path: Path, mirror:
     assert adopt(mirror, DeltaPeer.open(str(tmp_path))).taken_in == ()
 
 
+def test_a_version_that_changes_no_file_changes_nothing(tmp_path: Path, mirror: Mirror) -> None:
+    adopt(mirror, lake(tmp_path, range(ROWS)))
+    table = DeltaTable(str(tmp_path))
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "false"})
+    done = adopt(mirror, DeltaPeer.open(str(tmp_path)))
+    assert (done.version, done.in_place) == ("1", InPlace())
+    assert ids_of(mirror) == Counter(range(ROWS))
+
+
 def test_all_can_be_taken_in_at_any_time(tmp_path: Path, mirror: Mirror) -> None:
     peer = lake(tmp_path, range(ROWS))
     adopt(mirror, peer)

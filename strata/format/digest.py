@@ -33,7 +33,7 @@ from strata.format.columns import D, child
 from strata.format.values.coded import is_coded, of_codes
 from strata.format.values.nested import is_listed, items
 from strata.format.values.packed import UNBOUNDED_NUMERIC
-from strata.format.values.physical import numbers, offsets, valid_mask
+from strata.format.values.physical import kernel_bytes, numbers, offsets, valid_mask
 from strata.kernels.arrays import Words
 from strata.model.schema import Relation
 from strata.model.sums import wrapped
@@ -79,9 +79,7 @@ def _hashes(rows: int, columns: Iterable[tuple[int, pa.Array]]) -> Words:
     sums = np.full(rows, START, np.uint64)
     for number, array in columns:
         words, valid = _words(array), valid_mask(array)
-        words.flags.writeable = (
-            False  # like Arrow's buffers: kernels are compiled for read-only arrays only
-        )
+        words.flags.writeable = False  # as those that are Arrow's own
         if valid is None:
             add_hashes(words, _seed(number), sums)
         else:
@@ -153,7 +151,6 @@ def _text_words(array: pa.Array) -> Words:
     """Return w(text) of each value."""
     from strata.kernels.digest_words import text_digests  # loads the compiler
 
-    data = array.buffers()[2] if len(array) else None
     found = np.empty(len(array), np.uint64)
-    text_digests(offsets(array), np.frombuffer(data or b"", np.uint8), found)
+    text_digests(offsets(array), kernel_bytes(array.buffers()[2] if len(array) else None), found)
     return found

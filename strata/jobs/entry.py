@@ -4,8 +4,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,25 +90,59 @@ def _complain(line: str) -> None:
 
 
 def each_shard(
-    names: Iterable[str], work: Callable[[str], Mapping[str, Any]]
+    names: Iterable[str],
+    work: Callable[[str], Mapping[str, Any]],
+    at_once: int = 1,
+    begin: Callable[[], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Work on the shards one by one; return the document of each, with its seconds.
+    """Work on the shards, `at_once` of them side by side; return the document of each, in order.
 
-    If the work on a shard fails, its document has the error instead of counts, and the others
-    continue. Raises: errors that do not belong to a single shard.
+    A document has the seconds that its shard took. If the work on a shard fails, its document has
+    the error instead of counts, and the others continue. `begin` is called first in each thread.
+    Raises: errors that do not belong to a single shard, once shards that are under way have ended.
     """
-    documents = []
-    for number, name in enumerate(every := list(names), 1):
-        PULSE.about(f"{name}, {number} of {len(every)}")
-        began = time.monotonic()
-        try:
-            document = {**work(name)}
-        except OF_ONE_SHARD as error:
-            _complain(f"{type(error).__name__}: {error} [{name}]")
-            document = {"shard": name, "error": _error_document(error)}
-        documents.append({"seconds": round(time.monotonic() - began, 3), **document})
+    every = list(dict.fromkeys(names))
+
+    def worked(number: int, name: str) -> dict[str, Any]:
+        with PULSE.at(f"{name}, {number} of {len(every)}"):
+            return _document(name, work)
+
+    numbered = enumerate(every, 1)
+    PULSE.idle()
+    if at_once == 1 or len(every) < 2:
+        documents = [worked(number, name) for number, name in numbered]
+    else:
+        documents = _side_by_side(at_once, begin, [partial(worked, *one) for one in numbered])
     PULSE.about("the end of the job")
     return documents
+
+
+def _side_by_side(
+    at_once: int, begin: Callable[[], None] | None, works: Sequence[Callable[[], dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return the results of all works; after an error, none of those that wait begins."""
+    pool = ThreadPoolExecutor(at_once, "shard", begin)
+    try:
+        futures = [pool.submit(one) for one in works]
+        wait(futures, return_when=FIRST_EXCEPTION)
+    except BaseException:  # a person or a signal ends the job: it does not wait for shards
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown(cancel_futures=True)
+    for future in futures:
+        if not future.cancelled() and (error := future.exception()) is not None:
+            raise error
+    return [future.result() for future in futures]
+
+
+def _document(name: str, work: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+    began = time.monotonic()
+    try:
+        document = {**work(name)}
+    except OF_ONE_SHARD as error:
+        _complain(f"{type(error).__name__}: {error} [{name}]")
+        document = {"shard": name, "error": _error_document(error)}
+    return {"seconds": round(time.monotonic() - began, 3), **document}
 
 
 def _error_document(error: StrataError) -> dict[str, Any]:

@@ -18,8 +18,8 @@ class Pulse:
     def __init__(self) -> None:
         """Begin silent; nothing is printed before `beating`."""
         self._lock = Lock()
-        self._heard = self._began = time.monotonic()
-        self._about = ""
+        self._heard = time.monotonic()
+        self._at: dict[str, float] = {}  # what it is at, and since when
         self._look: Callable[[], str] | None = None
 
     def heard(self) -> None:
@@ -29,7 +29,23 @@ class Pulse:
     def about(self, text: str) -> None:
         """Say what the job is at from now on; a new subject begins at zero seconds."""
         with self._lock:
-            self._about, self._began = text, time.monotonic()
+            self._at = {text: time.monotonic()}
+
+    @contextmanager
+    def at(self, text: str) -> Iterator[None]:
+        """Say that the job is at this, too, inside the block; blocks may run side by side."""
+        with self._lock:
+            self._at[text] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at.pop(text, None)
+
+    def idle(self) -> None:
+        """Say that the job is at nothing but what blocks of `at` say from now on."""
+        with self._lock:
+            self._at = {}
 
     @contextmanager
     def watching(self, look: Callable[[], str]) -> Iterator[None]:
@@ -65,12 +81,15 @@ class Pulse:
     def line(self) -> str:
         """Return what the job is at, since when, and what `look` has to say."""
         with self._lock:
-            about, seconds = self._about, time.monotonic() - self._began
+            now = time.monotonic()
+            at = " and at ".join(
+                f"{text}, {now - began:,.0f} s" for text, began in self._at.items()
+            )
         more = ""
         if (look := self._look) is not None:
             with suppress(Exception):  # a Spark that is about to stop; a line is not worth a job
                 more = look()
-        return f"still at {about}, {seconds:,.0f} s" + (f": {more}" if more else "")
+        return f"still at {at}" + (f": {more}" if more else "")
 
 
 PULSE: Final = Pulse()  # of the job that is this process

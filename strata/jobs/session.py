@@ -4,11 +4,13 @@ So a job is two modules: `main`, which knows its arguments and loads nothing, an
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from strata.config.settings import load_settings
+from strata.jobs.entry import each_shard
 from strata.jobs.pulse import PULSE
 from strata.model.settings import Settings
 
@@ -32,3 +34,18 @@ def session_beside(
 
         with PULSE.watching(tasks_under_way(spark)):
             yield spark, settings
+
+
+def each_on_spark(
+    spark: "SparkSession",
+    settings: Settings,
+    names: Iterable[str],
+    work: Callable[[str], Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Work on shards as `each_shard`, `spark.shards_at_once` of them side by side.
+
+    A shard of a few parts leaves most cores idle, and so does the end of each shard's last wave.
+    """
+    from strata.session.session import activate
+
+    return each_shard(names, work, settings.spark.shards_at_once, partial(activate, spark))

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -95,6 +95,16 @@ def spark_session(
         yield spark
     finally:
         _stop(spark)
+
+
+def activate(spark: SparkSession) -> None:
+    """Make the session the one of this thread.
+
+    Java looks for settings in the session of its thread, and takes its own defaults for a thread
+    that has none: another zone, another ANSI mode.
+    """
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 @contextmanager

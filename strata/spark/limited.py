@@ -7,10 +7,12 @@ stopped, but nothing waits for it, and it ends with the process.
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
+
+from strata.session.session import activate
 
 T = TypeVar("T")
 
@@ -28,9 +30,7 @@ def run_within(spark: SparkSession, seconds: float, work: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            jvm: Any = spark._jvm
-            # A new thread has no session of its own, and needs one for the settings.
-            jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+            activate(spark)
             spark.sparkContext.addJobTag(tag)
             done.append(work())
         except BaseException as error:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strata.format.values.physical import offsets
-from strata.kernels.arrays import Bools, Bytes, Words
+from strata.format.values.physical import kernel_bytes, offsets
+from strata.kernels.arrays import Bools, Words
 from strata.stats.ribbon import LEAST, ribbon_of, ribbons_may_hold
 
 BLOCK_BYTES: Final = 32
@@ -40,7 +40,7 @@ def bloom_hashes(values: pa.BinaryArray) -> Words:
     from strata.kernels.xxhash import hash_texts  # loads the compiler
 
     hashes: Words = np.empty(len(values), np.uint64)
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    data = kernel_bytes(values.buffers()[2])
     hash_texts(offsets(values), data, hashes)
     return hashes
 
@@ -78,7 +78,7 @@ def may_hold(filters: pa.BinaryArray, value: bytes) -> Bools:
     if len(ribbons):
         held[ribbons] = ribbons_may_hold(filters, ribbons, np.full(len(ribbons), found))
     rows = np.flatnonzero(np.asarray(filters.is_valid()) & blocked)
-    data: Bytes = np.frombuffer(filters.buffers()[2] or b"", np.uint8)
+    data = kernel_bytes(filters.buffers()[2])
     blocks = (sizes[rows] // BLOCK_BYTES).astype(np.uint64)
     block = ((found >> _HALF) * blocks) >> _HALF
     first = starts[:-1][rows] + BLOCK_BYTES * block.astype(np.int64)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.format.values.coded import is_coded, texts_of
-from strata.format.values.physical import number_dtype, numbers, offsets, valid_mask
+from strata.format.values.physical import kernel_bytes, number_dtype, numbers, offsets, valid_mask
 from strata.model.types import ColumnType
 from strata.stats.bounds import S, cut_high, cut_low
 from strata.stats.wire import scalar_type
@@ -121,7 +121,7 @@ def _text_min_max(values: pa.Array, cut: bool) -> tuple[pa.Scalar | None, pa.Sca
     from strata.kernels.text_bounds import extremes  # loads the compiler
 
     valid = valid_mask(values)
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    data = kernel_bytes(values.buffers()[2])
     known = np.ones(0, np.bool_) if valid is None else valid
     low, high = extremes(offsets(values), data, known)
     if low < 0:

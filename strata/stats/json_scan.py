@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from strata.format.values.physical import kernel_bytes
 from strata.kernels import json_state as node
 from strata.kernels.arrays import Bytes, Ints
 from strata.kernels.json_scan import MAX_DEPTH, scan_texts
@@ -268,7 +269,7 @@ def _plain(texts: pa.Array) -> tuple[Bytes, Ints]:
     wide = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     span = slice(texts.offset, texts.offset + len(texts) + 1)
     offsets: Ints = np.frombuffer(borders, wide)[span].astype(np.int64)
-    text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    text = kernel_bytes(data)
     if offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("the texts' offsets are invalid")
     return text, offsets

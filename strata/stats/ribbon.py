@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.format.values.physical import offsets
+from strata.format.values.physical import kernel_bytes, offsets
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 
 WIDTH: Final = 128  # slots that the equation of one value may add up, as of `strata.kernels.ribbon`
@@ -93,7 +93,7 @@ def ribbons_may_hold(filters: pa.BinaryArray, which: Ints, hashes: Words) -> Boo
 
     held: Bools = np.ones(len(hashes), np.bool_)
     starts = offsets(filters)
-    data: Bytes = np.frombuffer(filters.buffers()[2] or b"", np.uint8)
+    data = kernel_bytes(filters.buffers()[2])
     valid = np.asarray(filters.is_valid(), np.bool_)
     usable: Bools = np.zeros(len(filters), np.bool_)
     sizes: Ints = np.zeros((len(filters), 3), np.int64)

@@ -164,7 +164,7 @@ class _Column:
 
     def _tells(self, places: Ints) -> bool:
         """Return whether texts of a spread sample differ in their first bytes."""
-        some = places[:: len(places) // TEXT_SAMPLE + 1]
+        some = np.ascontiguousarray(places[:: len(places) // TEXT_SAMPLE + 1])
         texts, words = self.texts, np.empty(len(some), np.uint64)
         skip = common_prefix(texts.at, texts.sizes, some)
         _, longest = texts.words(skip, WORD_BYTES, some, words)

@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from strata.format.columns import D
 from strata.format.digest import content_digest
+from strata.format.encodings import arrow_type
 from strata.format.values.coded import canonical
 from strata.format.weigh import Weighed
 from strata.model.schema import Column, Relation
@@ -26,4 +27,17 @@ def warm() -> None:
     take(pa.concat_tables([rows, rows]), order)
     canonical(rows["1"].combine_chunks().dictionary_encode())
     Weighed(rows.set_column(0, "1", rows["1"].dictionary_encode()))
-    content_digest(rows, Relation(0, (Column(1, "c", parse_type("string")),), (1,), ()))
+    _digested()
+
+
+def _digested() -> None:
+    """Digest values with and without nulls, and lists."""
+    values = {
+        "string": ["text", None],
+        "int64": [1, 2],
+        "list<string>": [["text", None], None],
+    }
+    columns = [Column(n, f"c{n}", parse_type(kind)) for n, kind in enumerate(values, 1)]
+    arrays = {str(c.id): pa.array(values[str(c.type)], arrow_type(c.type)) for c in columns}
+    rows = pa.table({**arrays, D: pa.array([1, 1])})
+    content_digest(rows, Relation(0, tuple(columns), (1,), ()))

@@ -29,7 +29,7 @@ from strata.format.rowcodec.fields import (
 from strata.format.types.rights import PUBLIC, ROLES
 from strata.format.types.row import ROLE, ROLE_SUFFIX, Form
 from strata.format.values.packed import NUMERIC_BYTES
-from strata.format.values.physical import numbers, offsets, turn_sign, valid_mask
+from strata.format.values.physical import kernel_bytes, numbers, offsets, turn_sign, valid_mask
 from strata.kernels import digits, row_write
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType
@@ -113,7 +113,7 @@ def _float(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _texts(ends: Ints, data: pa.Buffer | None, valid: Bools, column_type: ColumnType) -> Datums:
     tag, head = tag_of(column_type)
     sizes = row_write.text_sizes(ends, valid, head)
-    raw = raw_bytes(data)
+    raw = kernel_bytes(data)
 
     def put(out: Bytes, at: Ints, frame: int) -> None:
         row_write.put_texts(ends, raw, valid, sizes, tag, head, frame, out, at)
@@ -128,15 +128,6 @@ def _text(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _block(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends = (np.arange(len(array) + 1) + array.offset) * array.type.byte_width
     return _texts(ends, array.buffers()[1], valid, column_type)
-
-
-def raw_bytes(buffer: pa.Buffer | None) -> Bytes:
-    """Return a buffer as bytes for kernels: read-only, even if the buffer is not."""
-    if buffer is None or buffer.size == 0:
-        return raw_bytes(pa.py_buffer(b"\0"))
-    view = np.frombuffer(buffer, np.uint8)
-    view.setflags(write=False)
-    return view
 
 
 def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints, Any]:
@@ -228,7 +219,7 @@ def _decimal(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _numeric(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     packed = array.field(1)
     start = packed.offset * NUMERIC_BYTES
-    raw = raw_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
+    raw = kernel_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
     return _numerics(*digits.packed_digits(raw, valid), column_type)
 
 
@@ -278,7 +269,7 @@ def _record(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _map(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends, used = _elements(array)
     keys, child = array.keys[used], datums_of(array.items[used], column_type.inner)
-    key_ends, key_data = offsets(keys), raw_bytes(keys.buffers()[2])
+    key_ends, key_data = offsets(keys), kernel_bytes(keys.buffers()[2])
     entries = row_write.entry_sizes(key_ends, child.sizes)
     sizes, put_all = _messages(row_write.framed_sums(entries, ends), valid, column_type)
 

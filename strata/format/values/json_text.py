@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.format.values.physical import offsets, pack_mask, valid_mask
+from strata.format.values.physical import kernel_bytes, offsets, pack_mask, valid_mask
 from strata.kernels.arrays import Bools
 
 MAX_DEPTH: Final = (
@@ -58,7 +58,7 @@ def _usual(texts: pa.Array) -> tuple[pa.Array, Bools]:
     from strata.kernels import json_canonical as kernels  # loads the compiler
 
     borders, valid = offsets(texts), valid_mask(texts)
-    source = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    source = kernel_bytes(texts.buffers()[2])
     if borders[0] < 0 or borders[-1] > len(source) or (borders[1:] < borders[:-1]).any():
         raise ValueError("the texts' offsets are invalid")
     skip = np.zeros(len(texts), np.bool_) if valid is None else ~valid

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.kernels.arrays import Bools, Int32s, Ints
+from strata.kernels.arrays import Bools, Bytes, Int32s, Ints
 from strata.model.types import ColumnType
 
 
@@ -20,11 +20,24 @@ def valid_mask(array: pa.Array) -> Bools | None:
 
 
 def numbers(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a fixed-width array as `dtype`; null slots hold anything."""
+    """Return the values of a fixed-width array as `dtype`, read-only; null slots hold anything."""
     if len(array) == 0:
-        return np.empty(0, dtype)
+        return np.frombuffer(b"", dtype)
     data = np.frombuffer(array.buffers()[1], dtype)
+    data.setflags(write=False)
     return data[array.offset : array.offset + len(array)]
+
+
+def kernel_bytes(buffer: pa.Buffer | None) -> Bytes:
+    """Return a buffer as bytes for kernels: read-only, even if the buffer is not.
+
+    Kernels are compiled for one kind of array, and who made a buffer decides whether it is.
+    """
+    if buffer is None or buffer.size == 0:
+        return kernel_bytes(pa.py_buffer(b"\0"))
+    view = np.frombuffer(buffer, np.uint8)
+    view.setflags(write=False)
+    return view
 
 
 def present(array: pa.Array) -> Bools:

@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from strata.compact import compact_shard
-from strata.jobs.entry import each_shard, logged
+from strata.jobs.entry import logged
+from strata.jobs.session import each_on_spark
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
@@ -31,4 +32,4 @@ def compact_shards(
         published = publish_again(stores, settings, name)
         return {**logged(report)} | ({} if published is None else {"published": published})
 
-    return each_shard(args.shard or Machine(stores).names(), compacted)
+    return each_on_spark(spark, settings, args.shard or Machine(stores).names(), compacted)

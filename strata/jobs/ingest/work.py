@@ -13,7 +13,8 @@ from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.summary import line, summary_of, table
-from strata.jobs.entry import each_shard, say
+from strata.jobs.entry import say
+from strata.jobs.session import each_on_spark
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
@@ -58,7 +59,7 @@ def ingest_shards(
     names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
     if not args.shard:
         names = _with_source(Machine(stores), names)
-    summaries = each_shard(names, ingested)
+    summaries = each_on_spark(spark, settings, names, ingested)
     say(*table([one for one in summaries if "error" not in one]).splitlines())
     return summaries
 

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from strata.config.filters import load_filters
 from strata.history import usage
-from strata.jobs.entry import each_shard, logged, say
+from strata.jobs.entry import logged, say
+from strata.jobs.session import each_on_spark
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.maintain.backfill import BackfillReport, backfill_shard
@@ -26,7 +27,7 @@ from strata.store.open import Stores, open_stores
 def work_on_shards(
     spark: SparkSession, settings: Settings, args: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Work on each shard in turn; return its document."""
+    """Work on each shard; return its document."""
     stores = open_stores(settings.store)
     work = backfill if args.action == "backfill" else trim
 
@@ -34,7 +35,7 @@ def work_on_shards(
         return logged(work(spark, stores, settings, shard, args))
 
     every = [name for name in Machine(stores).names() if not is_journal(name)]
-    return each_shard(args.shard or every, done)
+    return each_on_spark(spark, settings, args.shard or every, done)
 
 
 def backfill(

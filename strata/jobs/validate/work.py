@@ -16,7 +16,8 @@ from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.config.settings import settings_file
 from strata.errors import InvalidRequest, StrataError
-from strata.jobs.entry import each_shard, say
+from strata.jobs.entry import say
+from strata.jobs.session import each_on_spark
 from strata.jobs.validate.outcome import document, exit_code, lines, sums_counts, sums_line
 from strata.machine.machine import Machine
 from strata.model.journals import is_journal
@@ -62,16 +63,17 @@ def validate_shards(
             seconds=settings.validate.filter_seconds,
         )
         reports.append(report)
-        say(*lines(report))
         most_bytes = scope.budget.size_bytes
         compared = checked_as_declared(stores, name, settings.read, most_bytes)
         if compared is None:
+            say(*lines(report))
             return {"shard": name}
         sums[name] = compared
-        say(sums_line(compared))
+        say(*lines(report), sums_line(compared))
         return {"shard": name, **sums_counts(compared)}
 
-    done = each_shard(names, validated)
+    done = each_on_spark(spark, settings, names, validated)
+    reports.sort(key=lambda one: names.index(one.shard))
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
 
     def reported() -> tuple[Mapping[str, Any], int]:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Barrier, Event, get_ident
 from typing import Any
 
 import pytest
@@ -113,6 +115,39 @@ def test_a_store_that_is_away_ends_the_run() -> None:
     with pytest.raises(Unavailable):
         each_shard(["a", "b"], work)
     assert seen == ["a"]
+
+
+def test_shards_are_worked_on_side_by_side_and_listed_in_order() -> None:
+    both, begun = Barrier(2, timeout=20), []
+
+    def work(name: str) -> Mapping[str, Any]:
+        if name in "ab":
+            both.wait()
+        if name == "bad":
+            raise BROKEN[name]
+        return {"shard": name}
+
+    found = each_shard(["a", "b", "bad", "c", "a"], work, 2, lambda: begun.append(get_ident()))
+    assert [one["shard"] for one in found] == ["a", "b", "bad", "c"]  # each once
+    assert ["error" in one for one in found] == [False, False, True, False]
+    assert len(set(begun)) == len(begun) == 2
+
+
+def test_a_store_that_is_away_ends_a_run_of_many_shards() -> None:
+    seen, away = [], Event()
+
+    def work(name: str) -> Mapping[str, Any]:
+        seen.append(name)
+        if name == "a":
+            away.set()
+            raise Unavailable("no answer", certain=True)
+        away.wait(20)
+        time.sleep(0.2)
+        return {"shard": name}
+
+    with pytest.raises(Unavailable):
+        each_shard(map(str, ["a", "b", *range(90)]), work, 2)
+    assert len(seen) < 9  # what was under way ended; nothing else began
 
 
 def test_a_sweep_goes_on_after_a_shard_whose_manifest_is_damaged(

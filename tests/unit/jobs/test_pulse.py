@@ -72,6 +72,17 @@ def test_a_line_names_the_shard_and_what_spark_has_done(
     }
 
 
+def test_a_line_names_each_shard_that_is_worked_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(name: str) -> Mapping[str, Any]:
+        time.sleep(SILENT if name != "c" else 0)
+        return {"shard": name}
+
+    run_job(None, lambda: ({"shards": each_shard(["a", "b", "c"], work, 2)}, 0))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 4
+    assert re.fullmatch(r"still at a, 1 of 3, \d s and at b, 2 of 3, \d s", lines[0])
+
+
 def test_a_job_that_talks_shows_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> tuple[Mapping[str, Any], int]:
         for n in range(16):

@@ -32,6 +32,7 @@ from strata.store.open import open_stores
 BIN: Final = Path(sys.executable).parent
 DAGS: Final = frozenset({"shard_ingest", "shard_compact", "stats_backfill", "soft_evaluation"})
 START_SECONDS: Final = 300.0
+SERVERS: Final = ("api-server",)  # it would take 4 s to forget its pages
 PASSWORDS: Final = "passwords.json"
 # The logs of tasks are read from the folder: no server for them, which would listen everywhere.
 COMPONENTS: Final = {
@@ -62,7 +63,7 @@ class Instance:
 
     def stop(self) -> list[str]:
         """Stop Airflow and all its processes; return their names."""
-        return self.processes.stop()
+        return self.processes.stop(SERVERS)
 
 
 def start(

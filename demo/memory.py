@@ -9,7 +9,7 @@ import psutil
 
 from demo.processes import memory_bytes
 
-EVERY_SECONDS: Final = 2.0
+EVERY_SECONDS: Final = 5.0  # a look takes 60 ms: it adds up the pages of each process
 
 
 class PeakMemory:

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -70,12 +70,15 @@ class Processes:
         """Return the records whose process is gone."""
         return [record for record in self.recorded() if _same(record) is None]
 
-    def stop(self) -> list[str]:
-        """Stop all that run, with everything that they started; return their names."""
+    def stop(self, at_once: Container[str] = ()) -> list[str]:
+        """Stop all that run, with everything that they started; return their names.
+
+        `at_once`: those that have nothing to bring to an end are killed.
+        """
         live = self.live()
         family = _descendants(list(live.values()))
-        for process in live.values():
-            _signal_group(process.pid, 15)
+        for name, process in live.items():
+            _signal_group(process.pid, 9 if name in at_once else 15)
         _reap(GRACE_SECONDS, family)
         for process in [p for p in family if _running(p)]:
             _kill(process)

@@ -3,17 +3,21 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from demo.airflow import Instance
-from demo.api import ENDED
+from demo.api import ENDED, ApiError
 from demo.progress import Progress
 from demo.tasklog import last_lines, log_file
 
 POLL_SECONDS: Final = 0.5
 TAIL_LINES: Final = 30
+# A task in one of these is not tried again.
+FAILED: Final = frozenset({"failed", "upstream_failed", "skipped", "removed"})
 
 
 class StageError(Exception):
@@ -35,44 +39,74 @@ class Stage:
         return str(self.conf.get("action", self.task))
 
 
-def run_stage(instance: Instance, stage: Stage, progress: Progress) -> dict[str, Any]:
-    """Run a stage to its end and return what its job wrote.
+@dataclass(slots=True)
+class Runs:
+    """The runs of one demo, one after the other; the end of the block waits for all of them.
 
-    The DAG is unpaused for the time of the stage only.
-    Raises: StageError.
+    Their DAGs are unpaused for the time of the block only.
     """
-    progress.stage(stage.name)
-    api = instance.api
-    api.pause(stage.dag, paused=False)
-    try:
+
+    instance: Instance
+    progress: Progress
+    _open: list[tuple[Stage, str]] = field(default_factory=list)  # what follows the task may run
+
+    def stage(self, stage: Stage) -> dict[str, Any]:
+        """Trigger a stage's run, wait for the end of its task, and return what its job wrote.
+
+        What the run does after its task goes on beside the next stage.
+        Raises: StageError.
+        """
+        self.progress.stage(stage.name)
+        api = self.instance.api
+        api.pause(stage.dag, paused=False)
         run = api.trigger(stage.dag, stage.conf)
-        while (state := api.run_state(stage.dag, run)) not in ENDED:
-            progress.detail(_doing(instance, stage, run))
-            _check_alive(instance)
-            time.sleep(POLL_SECONDS)
-    finally:
-        api.pause(stage.dag, paused=True)
-    if state == "failed":
-        raise StageError(_why(instance, stage, run))
-    value = api.returned(stage.dag, run, stage.task)
-    result: dict[str, Any] = json.loads(Path(value["result"]).read_text("utf-8"))
-    return result
+        self._open.append((stage, run))
+        while (state := api.task_state(stage.dag, run, stage.task)) != "success":
+            if state in FAILED:
+                self._wait(stage, run)
+                raise StageError(_why(self.instance, stage, run))
+            self.progress.detail(_doing(self.instance, stage, run, state))
+            self._pause()
+        value = api.returned(stage.dag, run, stage.task)
+        result: dict[str, Any] = json.loads(Path(value["result"]).read_text("utf-8"))
+        return result
+
+    def __enter__(self) -> Self:
+        """Begin without a run."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Wait for all runs, unless one has failed. Raises: StageError."""
+        try:
+            for stage, run in self._open if kind is None else ():
+                if self._wait(stage, run) == "failed":
+                    raise StageError(_why(self.instance, stage, run))
+        finally:
+            for dag in {stage.dag for stage, _ in self._open}:
+                with suppress(ApiError, OSError):  # an Airflow that has ended
+                    self.instance.api.pause(dag, paused=True)
+
+    def _wait(self, stage: Stage, run: str) -> str:
+        while (state := self.instance.api.run_state(stage.dag, run)) not in ENDED:
+            self._pause()
+        return state
+
+    def _pause(self) -> None:
+        dead = self.instance.processes.dead()
+        if dead:
+            raise StageError(f"Airflow's {dead[0].name} ended by itself; its log: {dead[0].log}")
+        time.sleep(POLL_SECONDS)
 
 
-def _doing(instance: Instance, stage: Stage, run: str) -> str:
-    task = instance.api.tasks(stage.dag, run).get(stage.task, {})
-    state = f"task {task.get('state') or 'none yet'}"
-    if task.get("try_number", 1) > 1:
-        state += f", try {task['try_number']}"
+def _doing(instance: Instance, stage: Stage, run: str, state: str) -> str:
     file = log_file(instance.home, stage.dag, run, stage.task)
     said = last_lines(file, 1) if file else []
-    return " · ".join([state, *said])
-
-
-def _check_alive(instance: Instance) -> None:
-    dead = instance.processes.dead()
-    if dead:
-        raise StageError(f"Airflow's {dead[0].name} ended by itself; its log: {dead[0].log}")
+    return " · ".join([f"task {state or 'none yet'}", *said])
 
 
 def _why(instance: Instance, stage: Stage, run: str) -> str:

@@ -54,6 +54,15 @@ def test_another_command_finds_and_stops_what_was_started(processes, tmp_path):
     assert again.stop() == []
 
 
+def test_what_has_nothing_to_end_is_not_waited_for(processes, tmp_path):
+    deaf = [*SLEEP[:2], "import signal, time; signal.signal(15, signal.SIG_IGN); " + SLEEP[2]]
+    processes.start("deaf", deaf, os.environ, tmp_path / "deaf.log")
+    time.sleep(0.3)
+    began = time.monotonic()
+    assert processes.stop(at_once=["deaf"]) == ["deaf"]
+    assert time.monotonic() - began < 1.5  # its grace is 2 s
+
+
 def test_children_that_left_the_group_and_ignore_requests_end_too(processes, tmp_path):
     log = tmp_path / "family.log"
     processes.start("family", FAMILY, os.environ, log)

@@ -10,6 +10,7 @@ another Java, and works as without one.
 """
 
 import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -54,7 +55,8 @@ class ClassArchive:
     def being_written(self) -> Iterator[Callable[[], None]]:
         """Write the archive beside the block, if there is none; yield what takes it then.
 
-        Nobody waits for it: jobs run without it, too. No process stays behind in any case.
+        Nobody waits for it: jobs run without it, too, and it takes only time that they leave. No
+        process stays behind in any case.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self._file()
@@ -113,4 +115,5 @@ def write(file: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(19)
     write(Path(sys.argv[1]))

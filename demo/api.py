@@ -5,6 +5,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -57,12 +58,18 @@ class Api:
 
     def pause(self, dag: str, *, paused: bool) -> None:
         """Pause a DAG, or let it run."""
-        self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused})
+        self._patiently("PATCH", f"/api/v2/dags/{dag}", {"is_paused": paused}, (BUSY,))
 
     def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
         """Start a run with the answers of its form, and return the run's id."""
-        body = {"logical_date": None, "conf": dict(conf)}
-        return str(self._call("POST", f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"])
+        run = f"manual__{datetime.now(UTC).isoformat()}"  # as Airflow names one; a retry has it too
+        body = {"dag_run_id": run, "logical_date": None, "conf": dict(conf)}
+        try:
+            self._patiently("POST", f"/api/v2/dags/{dag}/dagRuns", body, (BUSY,))
+        except ApiError as error:
+            if TAKEN not in str(error):
+                raise
+        return run
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
         """Return the runs of a DAG, the newest first."""
@@ -112,12 +119,12 @@ class Api:
 
     def run_state(self, dag: str, run: str) -> str:
         """Return queued, running, success or failed."""
-        return str(self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
+        return str(self._read(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
 
     def task_state(self, dag: str, run: str, task: str) -> str:
         """Return the state of a task of a run; empty while it has none."""
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}"
-        return str(self._call("GET", path)["state"] or "")
+        return str(self._read(path)["state"] or "")
 
     def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
         """Return the task instances of a run, by the task's name."""
@@ -130,7 +137,7 @@ class Api:
             f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/return_value"
         )
         try:
-            value = self._call("GET", path)["value"]
+            value = self._read(path)["value"]
         except ApiError:
             return {}
         loaded = json.loads(value) if isinstance(value, str) else value
@@ -140,8 +147,11 @@ class Api:
     def _asked(dag: str, run: str, task: str) -> str:
         return f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/-1/hitlDetails"
 
+    def _read(self, path: str) -> Any:
+        return self._patiently("GET", path, None, (BUSY,))
+
     def _patiently(
-        self, method: str, path: str, body: Mapping[str, Any], passing: Sequence[str]
+        self, method: str, path: str, body: Mapping[str, Any] | None, passing: Sequence[str]
     ) -> Any:
         """Call, and call again each second while the error has a word of `passing`."""
         for left in reversed(range(BUSY_TRIES)):

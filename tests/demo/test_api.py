@@ -57,3 +57,11 @@ def test_a_backfill_waits_for_the_one_before(
     asked, called = answering(TAKEN, BUSY, "")
     assert asked.backfill("dag", "2013-01-01", "2013-01-02") == 7
     assert len(called) == 3
+
+
+def test_a_run_is_triggered_once_although_the_database_is_busy(
+    answering: Callable[..., tuple[Api, list[str]]],
+) -> None:
+    asked, called = answering(BUSY, TAKEN)  # the first call did it, and could not say so
+    assert asked.trigger("dag", {}).startswith("manual__2")
+    assert called == ["POST", "POST"]

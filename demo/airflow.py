@@ -188,6 +188,9 @@ def up() -> int:
         people=people,
         extra={"STRATA_SCHEDULES_END": last_day(WORKSPACE)},
     )
+    if writing := ClassArchive().writing():
+        log = instance.home / "logs" / "class-archive.log"
+        instance.processes.start("class-archive", writing, {**os.environ}, log)
     todo = "not yet ingested: backfill days of 2013 of shard_ingest, or run `make demo` first"
     shards = todo if fresh else "as the last `make demo` left them"
     print(

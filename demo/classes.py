@@ -1,10 +1,10 @@
 """An archive of Spark's classes, which halves the start of each job's Java machine.
 
-Java reads and checks some 15,000 classes of Spark's jars at each start. Java 13 and later can write
-those that a run has loaded into one file when it ends, and map that file in later runs. The first
-demo lets a small run of its own write it while files are laid out and Airflow starts; jobs use it
-as soon as it is there, and so do later demos. Java itself refuses an archive of other jars or
-another Java, and works as without one.
+Java reads some 15,000 classes of Spark's jars at each start. Java 13 and later can write those that
+a run has loaded into one file when it ends, and map that file in later runs. That takes half a
+minute of a processor, as much as it saves in five jobs: so not the demo writes it, but the Airflow
+that stays (`make up`), beside what people do. Later jobs and demos use it. Java itself refuses an
+archive of other jars or another Java, and works as without one.
 
     python -m demo.classes FILE        load what jobs load, and write the archive
 """
@@ -13,19 +13,21 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyspark
 
-from demo.places import HIDDEN, PROJECT
+from demo.places import HIDDEN
 
 FOLDER: Final = HIDDEN / "classes"
-# Half of a short job is the start of its Java machine; a long one would lose by these.
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Half of a short job is the start of its Java machine; a long one would lose by the first two. The
+# others leave out proofs about classes that the installation has compared with their hashes.
+QUICK_START: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 # Only errors: an archive that is written names each class that it leaves out.
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
@@ -51,37 +53,12 @@ class ClassArchive:
         flag = f"SharedArchiveFile={file}\n" if file.exists() else ""
         self._flags.write_text(flag, encoding="utf-8")
 
-    @contextmanager
-    def being_written(self) -> Iterator[Callable[[], None]]:
-        """Write the archive beside the block, if there is none; yield what takes it then.
-
-        Nobody waits for it: jobs run without it, too, and it takes only time that they leave. No
-        process stays behind in any case.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def writing(self) -> list[str]:
+        """Return the command that writes the archive and lets jobs use it; empty: nothing to do."""
         file = self._file()
         if file.exists() or not self._usable:
-            yield self.make_ready
-            return
-        unfinished = file.with_suffix(".unfinished")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "demo.classes", str(unfinished)],
-            cwd=PROJECT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-        def take() -> None:
-            if process.poll() == 0 and unfinished.exists():
-                unfinished.replace(file)
-            self.make_ready()
-
-        try:
-            yield take
-        finally:
-            process.terminate()
-            process.wait()
+            return []
+        return [sys.executable, "-m", "demo.classes", str(file)]
 
     @property
     def _usable(self) -> bool:
@@ -102,8 +79,9 @@ def write(file: Path) -> None:
     """Load the classes that jobs of Spark load, and let Java write them to a file as it ends."""
     from pyspark.sql import SparkSession
 
-    file.unlink(missing_ok=True)
-    options = f"{QUICK_START} {_QUIET} -XX:ArchiveClassesAtExit={file}"
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    options = f"{QUICK_START} {_QUIET} -XX:ArchiveClassesAtExit={unfinished}"
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
     java = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -112,8 +90,11 @@ def write(file: Path) -> None:
     spark.stop()
     java.stdin.close()  # Java ends with its parent's end of the pipe, and writes the archive
     java.wait()
+    if unfinished.exists():
+        unfinished.replace(file)
+    ClassArchive(file.parent).make_ready()
 
 
 if __name__ == "__main__":
-    os.nice(19)
+    os.nice(19)  # people work with Airflow meanwhile
     write(Path(sys.argv[1]))

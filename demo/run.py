@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from demo import places
 from demo.airflow import Instance, StartError, start
-from demo.classes import ClassArchive
 from demo.landing import YEAR_DAYS, make_landing
 from demo.memory import PeakMemory
 from demo.progress import Progress
@@ -90,7 +89,6 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
     with (
         Progress() as progress,
         around(progress) as variables,
-        ClassArchive().being_written() as take_archive,
         ThreadPoolExecutor(1) as beside,
     ):
         progress.stage(f"landing folder, {days} days of 2013, and Airflow")
@@ -102,7 +100,7 @@ def run(days: int, budget_bytes: int, around: Around = on_this_machine) -> int:
             landing = laying_out.result()
             running = instance.processes
             with PeakMemory(lambda: list(running.live().values())) as memory:
-                did = _work(instance, progress, days, budget_bytes, take_archive, beside)
+                did = _work(instance, progress, days, budget_bytes, beside)
             after = beside.submit(inspect_shards)
         except BaseException:
             progress.done(failed=True)
@@ -128,7 +126,6 @@ def _work(
     progress: Progress,
     days: int,
     budget_bytes: int,
-    take_archive: Callable[[], None],
     beside: Executor,
 ) -> _Done:
     results: dict[str, dict[str, Any]] = {}
@@ -139,7 +136,6 @@ def _work(
                 before = beside.submit(inspect_shards)
             if stage.key == "compact" and before is not None:
                 before.result()
-            take_archive()
             results[stage.key] = runs.stage(stage)
     return _Done(results, before.result() if before else {})
 

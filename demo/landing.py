@@ -13,11 +13,14 @@ that the same folder comes out every time:
 """
 
 import csv
+import gc
 import io
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Final
@@ -52,7 +55,11 @@ def make_landing(root: str | Path, days: int | None = None) -> Landing:
     Files that already hold what they should are left alone.
     Raises: InvalidRequest when the package with the data is not installed.
     """
-    last = FIRST_DAY + timedelta(days=YEAR_DAYS if days is None else days)
+    with _without_collector():
+        return _made(Path(root), FIRST_DAY + timedelta(days=YEAR_DAYS if days is None else days))
+
+
+def _made(root: Path, last: date) -> Landing:
     header, lines = _flight_lines()
     rows = [dict(zip(header, line, strict=True)) for line in csv.reader(lines)]
     flight_days = [_day(row) for row in rows]
@@ -70,10 +77,10 @@ def make_landing(root: str | Path, days: int | None = None) -> Landing:
         suffix = "jsonl" if name in {"flight_events", "planes"} else "csv"
         kept = {day: text for day, text in content.items() if day < last}
         for day, text in sorted(kept.items()):
-            size += _put(Path(root) / "landing" / name / f"{day}.{suffix}", text)
+            size += _put(root / "landing" / name / f"{day}.{suffix}", text)
         counts[name] = len(kept)
         row_counts[name] = sum(len(text) - (suffix == "csv") for text in kept.values())
-    return Landing(Path(root), (last - FIRST_DAY).days, counts, row_counts, size)
+    return Landing(root, (last - FIRST_DAY).days, counts, row_counts, size)
 
 
 def _flight_lines() -> tuple[list[str], list[str]]:
@@ -82,7 +89,24 @@ def _flight_lines() -> tuple[list[str], list[str]]:
 
 
 def _day(row: Row) -> date:
-    return date(int(row["year"]), int(row["month"]), int(row["day"]))
+    return _date(row["year"], row["month"], row["day"])
+
+
+@cache
+def _date(year: str, month: str, day: str) -> date:
+    return date(int(year), int(month), int(day))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pause Python's garbage collector: it would look at a million rows again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _by_day(days: Iterable[date], lines: Iterable[str]) -> Days:

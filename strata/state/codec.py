@@ -32,7 +32,7 @@ from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.model.types import ColumnType, parse_type
 from strata.state.order import order_of
 from strata.state.plain import dump, plain
-from strata.state.rows import MismatchError, NewerError, check_batch, folded, unfolded
+from strata.state.rows import MismatchError, NewerError, check_batch, from_tables, to_tables
 from strata.state.seal import is_sealed, sealed
 from strata.state.state import Batch, Commit, RunSummary, State
 
@@ -49,7 +49,7 @@ def encode_state(state: State) -> bytes:
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
     differ from those it was made with.
     """
-    return sealed(dump({"by": __version__, "format": STATE_FORMAT, **folded(state)}))
+    return sealed(dump({"by": __version__, "format": STATE_FORMAT, **to_tables(state)}))
 
 
 def decode_state(data: bytes) -> State:
@@ -171,7 +171,7 @@ def _document(data: bytes, name: str, kind: Any, *, old: bool) -> dict[str, Any]
 
 def _value(document: dict[str, Any], name: str, kind: Any, *, old: bool) -> Any:
     try:
-        raw = unfolded(document) if document["format"] == STATE_FORMAT else document[name]
+        raw = from_tables(document) if document["format"] == STATE_FORMAT else document[name]
         return _decoder(kind)(raw)
     except NewerError as error:
         if old:

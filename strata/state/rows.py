@@ -9,8 +9,9 @@ A **table** names the fields once, then has a row for each item; no items are `[
 Each column of the relations is a row of `columns`. Relations, and the declaration if all of its
 columns are among them, name **places** in it as ranges: `0-199`. The spine is three tables, as one
 slot holds several batches and one batch several runs: a slot has the number of its batches, a
-batch that of its runs. All else is as in format 1, and so is what `unfolded` returns, whose fields
-are then checked as those of older documents.
+batch that of its runs. All else is as in format 1, and so is what `from_tables` returns, whose
+fields are then checked as those of older documents. Keys of blobs are never shortened: what a state
+names is found in its text (`strata.machine.named`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -48,7 +49,7 @@ class NewerError(MismatchError):
     """An unknown field; becomes the refusal of a state from a newer version."""
 
 
-def folded(state: State) -> Raw:
+def to_tables(state: State) -> Raw:
     """Return the fields of a document for a state: `columns` and `state`.
 
     Raises: InvalidRequest for a value that JSON cannot hold; Corrupt for statistics of a batch that
@@ -66,7 +67,7 @@ def folded(state: State) -> Raw:
     return {"columns": columns, "state": rest | named}
 
 
-def unfolded(document: Raw) -> Raw:
+def from_tables(document: Raw) -> Raw:
     """Return the state in a parsed document of this format as one of format 1 has it.
 
     Raises: MismatchError, with the path in the state; NewerError.
@@ -80,7 +81,7 @@ def unfolded(document: Raw) -> Raw:
         entries = _items(rollout["entries"], ".rollout.entries")
         state["rollout"] = {**rollout, "entries": entries}
     if "spine" in state:
-        state["spine"] = _unfolded_spine(_object(state["spine"], ".spine"))
+        state["spine"] = _spine_from_tables(_object(state["spine"], ".spine"))
     if type(relations := state.get("relations")) is list:
         state["relations"] = [
             _relation(one, columns, f".relations[{at}]") for at, one in enumerate(relations)
@@ -229,7 +230,7 @@ def _items(raw: Any, at: str) -> Any:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _unfolded_spine(raw: Raw) -> Raw:
+def _spine_from_tables(raw: Raw) -> Raw:
     runs, batches, slots = (
         _items(raw.get(name, []), f".spine.{name}") for name in ("runs", "batches", "slots")
     )

@@ -204,7 +204,7 @@ def test_tables_and_places_say_what_objects_do(state: State) -> None:
     obvious = spelled_out(state)
     assert decode_state(obvious) == state
     assert types_of(decode_state(obvious)) == types_of(state)
-    assert rows.unfolded(json.loads(encode_state(state))) == json.loads(obvious)["state"]
+    assert rows.from_tables(json.loads(encode_state(state))) == json.loads(obvious)["state"]
 
 
 @given(tuples(COMMITS, 6))

@@ -92,10 +92,9 @@ def two_versions() -> State:
     merge = Merge(5, 9, 0, 1_357_084_800_000, 0, "due", 2, 9, 9, 800, 700, 2, 1, seconds=0.25)
     entry = RolloutEntry(5, "declared", "off", "soft", 5, "ann", "first", gates=(1, 2))
     run = RunSummary(1, 7, 700, second.sort_ids)
-    later = Batch(
-        EMPTY.upper, EMPTY.upper + 5, 0, 7, 700, 1, (run,), "shards/events/manifests/g1/aa.arrow",
-        versions=(0, 1), union="shards/events/unions/g1/bb.arrow",
-    )  # fmt: skip
+    key = "shards/events/{}/g1/00ff.arrow"
+    later = Batch(EMPTY.upper, EMPTY.upper + 5, 0, 7, 700, 1, (run,), key.format("manifests"))
+    later = replace(later, versions=(0, 1), union=key.format("unions"))
     slots = (*STATE.spine.slots[:1], SpineBatch(1, 3, 3, (EMPTY, later)))
     return replace(
         STATE,

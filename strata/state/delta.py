@@ -19,7 +19,8 @@ from operator import is_
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from strata.errors import Corrupt
-from strata.state.codec import decode_field, plain
+from strata.state.codec import decode_field
+from strata.state.plain import plain
 from strata.state.state import Batch, Spine, SpineBatch, State
 
 T = TypeVar("T")

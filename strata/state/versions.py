@@ -13,7 +13,8 @@ base. A whole document is written when the changes since the last one are as lon
 there are `RUN_MAX` of them. So the total written is at most twice the size of the changes.
 
 A change names the digest of the document before it, so it is never applied to another state. Before
-it is written it is decoded and compared; if the result differs, the whole state is written. Older
+it is written it is decoded and compared; if the result differs, the whole state is written. A state
+that builds upon a whole document of an older format is followed by a whole one. The oldest
 documents are all whole.
 """
 
@@ -26,8 +27,9 @@ import orjson
 
 from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
-from strata.state.codec import decode_state, dump, encode_state
+from strata.state.codec import STATE_FORMAT, decode_document, encode_state
 from strata.state.delta import apply_changes, changes_between
+from strata.state.plain import dump
 from strata.state.seal import begins_with, document_digest, is_sealed, sealed
 from strata.state.state import State
 
@@ -53,6 +55,7 @@ class Version:
     digest: str  # of the document
     base: int  # seqno of the whole document that it builds upon; its own if it is whole
     base_bytes: int  # of that document
+    base_format: int  # in which it is written
     run: int = 0  # changes behind the base, this one included
     run_bytes: int = 0
 
@@ -117,8 +120,8 @@ def read_version(data: bytes, before: Version | None) -> Version:
         return found
     document = _change(data)
     if document is None:
-        state = decode_state(data)
-        found = Version(state, document_digest(data), state.seqno, len(data))
+        state, written = decode_document(data)
+        found = Version(state, document_digest(data), state.seqno, len(data), written)
     else:
         found = _after(data, document, before)
     remember(data, found)
@@ -128,7 +131,7 @@ def read_version(data: bytes, before: Version | None) -> Version:
 def whole_document(state: State) -> tuple[bytes, Version]:
     """Return a whole document of a state. Raises: as `encode_state`."""
     data = encode_state(state)
-    return data, Version(state, document_digest(data), state.seqno, len(data))
+    return data, Version(state, document_digest(data), state.seqno, len(data), STATE_FORMAT)
 
 
 def successor(before: Version, state: State, *, as_whole: bool = False) -> tuple[bytes, Version]:
@@ -136,7 +139,8 @@ def successor(before: Version, state: State, *, as_whole: bool = False) -> tuple
 
     Raises: as `encode_state`.
     """
-    if as_whole or before.run >= RUN_MAX or _is_long(before):
+    older = before.base_format < STATE_FORMAT
+    if as_whole or older or before.run >= RUN_MAX or _is_long(before):
         return whole_document(state)
     head = {"base": before.base, "before": before.digest, "by": __version__, "format": FORMAT}
     data = sealed(dump({**head, "state": changes_between(before.state, state)}))
@@ -173,6 +177,7 @@ def _after(data: bytes, document: dict[str, Any], before: Version | None) -> Ver
         document_digest(data),
         before.base,
         before.base_bytes,
+        before.base_format,
         before.run + 1,
         before.run_bytes + len(data),
     )

@@ -6,17 +6,23 @@ Sizes are counted in what is stored, not in what the code means to store.
 import random
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from benchmarks import states
 from strata.machine.machine import Machine
-from strata.state import versions
+from strata.model.settings import StoreSettings
+from strata.model.spec import parse_spec
+from strata.model.time import MIN_TIME
+from strata.state import transitions, versions
 from strata.state.codec import encode_state
 from strata.state.holds import hold
+from strata.state.state import Batch, RunSummary
 from strata.state.versions import RUN_MAX, link_of
 from strata.store.interface import Versioned
 from strata.store.keys import BlobKind, parse_key, state_key
-from strata.store.open import Stores
+from strata.store.open import Stores, open_stores
 from tests.support.shards import NAME, append, build, event
 
 APPENDS = 40
@@ -55,7 +61,7 @@ def test_a_commit_writes_what_it_changes(stores: Stores) -> None:
     assert max(len(one.data) for one in changes) < 1_600
     state = Machine(stores).load(NAME)
     assert len(state.batches) == APPENDS + 3
-    assert len(encode_state(state)) > 20_000, "most of it stays as it is"
+    assert len(encode_state(state)) > 15_000, "most of it stays as it is"
 
 
 def test_whole_documents_are_no_more_than_the_changes(stores: Stores) -> None:
@@ -88,3 +94,45 @@ def test_what_is_kept_is_bounded(stores: Stores) -> None:
     assert 10 <= len(documents(stores)) <= 10 + RUN_MAX
     versions.forget_known()
     assert len(list(machine.states(NAME))) == len(documents(stores))
+
+
+@pytest.mark.parametrize("shape", ["200 columns", "400 JSON paths"])
+def test_a_state_of_100_batches_is_at_most_64_kib(shape: str, tmp_path: Path) -> None:
+    """Of 10 real batches of two parts, and what each of them adds."""
+    stores = open_stores(StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/c.db"))
+    Machine(stores).create(states.spec_of(states.SHAPES[shape](0)))
+    sizes = []
+    for number in range(10):
+        states.append(stores, number, states.SHAPES[shape], 2)
+        sizes.append(len(encode_state(Machine(stores).load(states.SHARD))))
+    one = (sizes[9] - sizes[4]) / 5
+    assert one < 450, "a batch, its runs and its commit; of one part some 300"
+    assert sizes[9] + 90 * one < 64 * 1024
+
+
+def test_a_state_of_the_longest_values_is_at_most_64_kib() -> None:
+    """100 batches in a shard of 200 columns, every number as long as real ones are."""
+    columns = [{"name": f"measure_{n}", "type": "float64"} for n in range(200)]
+    declared = parse_spec({"name": "measurements", "columns": columns, "key": ["measure_0"]})
+    state = transitions.create(declared, 1_750_000_000_000)
+    sort = state.relation.sort_ids
+    for number in range(100):
+        lower = 1_750_000_000_000 + 3_600_000 * number
+        key = f"shards/measurements/{{}}/g12/{number:040x}.arrow"
+        batch = Batch(
+            lower, lower + 3_600_000, MIN_TIME, 987_654, 98_765_432, 4,
+            (RunSummary(4, 987_654, 98_765_432, sort),), key.format("manifests"),
+            (("structured", 4),), 4, 40_960, None, 987_654, 2**64 - 1 - number,
+            union=key.format("unions"),
+        )  # fmt: skip
+        token = f"scheduled__2026-11-24T00:00:00+00:00-{number}"
+        state, _ = transitions.append(
+            state,
+            lower + 99_999_999,
+            token=token,
+            lower=lower,
+            upper=lower + 3_600_000,
+            batch=batch,
+        )
+    assert len(state.batches) >= 100
+    assert len(encode_state(state)) < 64 * 1024

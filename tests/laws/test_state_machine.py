@@ -28,7 +28,7 @@ from strata.machine.ledger import commits_of, ledger_keys
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.model.time import MIN_TIME
-from strata.state import codec, transitions, versions
+from strata.state import rows, transitions, versions
 from strata.state import spine as spines
 from strata.state.codec import encode_state
 from strata.state.generations import begin_sweep, finish, live_writers, register
@@ -558,7 +558,7 @@ class ShardLaw(RuleBasedStateMachine):
         assert head is not None
         remembered = Documents(self.inner.consensus).head("events")
         versions.forget_known()
-        codec._FRAGMENTS.clear()
+        rows._DECLARED.clear()
         stored = Documents(self.inner.consensus).head("events")
         assert remembered is not None
         assert stored == remembered

@@ -16,6 +16,7 @@ from strata.model.spec import (
     LAYOUTS,
     MODES,
     READ_FORMATS,
+    UNWRITTEN,
     AboutSpec,
     ColumnSpec,
     RolloutSpec,
@@ -24,10 +25,12 @@ from strata.model.spec import (
     StatsSpec,
     SumsSpec,
     TimeSpec,
+    parse_spec,
 )
 from strata.model.types import NESTED, ColumnType, Kind, parse_type
-from strata.state import codec
+from strata.state import rows
 from strata.state.codec import decode_commits, decode_state, encode_commits, encode_state
+from strata.state.plain import dump, plain
 from strata.state.seal import digest_of, sealed
 from strata.state.state import (
     Batch,
@@ -185,12 +188,23 @@ def test_every_field_comes_back(state: State) -> None:
 
 @given(STATES)
 def test_pieces_that_were_json_already_change_no_byte(state: State) -> None:
-    """The obvious encoding, all at once, of a state and of one that shares most of it."""
-    for each in (state, replace(state, commits=state.commits[1:], next_column=7)):
-        values = {f.name: getattr(each, f.name) for f in fields(each)}
-        values |= {name: codec.plain(values[name]) for name in ("spec", "relations")}
-        plain = {"by": __version__, "format": codec.FORMAT, "state": values}
-        assert encode_state(each) == sealed(codec.dump(plain))
+    """Of a state whose values were encoded before, in it or in one that shares most of it."""
+    later = replace(state, commits=state.commits[1:], next_column=7)
+    for known, asked in ((state, later), (later, state), (state, state)):
+        forget_pieces()
+        fresh = encode_state(asked)
+        forget_pieces()
+        encode_state(known)
+        assert encode_state(asked) == fresh
+
+
+@given(STATES)
+def test_tables_and_places_say_what_objects_do(state: State) -> None:
+    """The obvious encoding, which is format 1 and spells all out."""
+    obvious = spelled_out(state)
+    assert decode_state(obvious) == state
+    assert types_of(decode_state(obvious)) == types_of(state)
+    assert rows.from_tables(json.loads(encode_state(state))) == json.loads(obvious)["state"]
 
 
 @given(tuples(COMMITS, 6))
@@ -208,6 +222,132 @@ def test_names_of_a_source_are_written_where_there_are_some() -> None:
     assert decode_state(encode_state(named)) == named
 
 
+def spelled_out(state: State) -> bytes:
+    """Return a state as documents of format 1 have it."""
+    return sealed(dump({"by": __version__, "format": 1, "state": plain(state)}))
+
+
+def forget_pieces() -> None:
+    rows._PIECES.clear()
+    rows._DECLARED.clear()
+
+
+def wide(count: int, **changes: Any) -> State:
+    """Return a new state of many columns that are all of the key, and in the order."""
+    names = [f"c{i}" for i in range(count)]
+    columns = [{"name": name, "type": "int64"} for name in names]
+    declared = parse_spec({"name": "wide", "columns": columns, "key": names, "order": names[::-1]})
+    return replace(State(1, 2, declared, (declared.relation(),)), **changes)
+
+
+def test_columns_are_written_once() -> None:
+    state = wide(200)
+    data = encode_state(state)
+    assert data.count(b'"c77"') == 1
+    assert decode_state(data) == state
+    stored = json.loads(data)["state"]
+    assert (stored["spec"]["columns"], stored["spec"]["key"]) == ("0-199", "0-199")
+    assert (stored["relations"][0]["columns"], stored["relations"][0]["key"]) == ("0-199", "1-200")
+
+
+def test_a_column_of_several_relations_is_written_once() -> None:
+    """And one that became wider as often as it differs."""
+    state = wide(20)
+    first = state.relation
+    wider = replace(first.columns[3], type=parse_type("numeric(38,9)"))
+    second = replace(first, version=1, columns=(*first.columns[:3], wider, *first.columns[4:]))
+    both = replace(state, relations=(first, second))
+    data = encode_state(both)
+    assert decode_state(data) == both
+    assert (data.count(b'"c3"'), data.count(b'"c4"')) == (2, 1)
+    stored = json.loads(data)
+    assert stored["state"]["relations"][1]["columns"] == "0-2,20,4-19"
+    assert stored["state"]["spec"]["columns"] == "0-19", "as the older relation has them"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"default": 0},
+        {"default": False},
+        {"default": 0.0},
+        {"nullable": False},
+        {"name": "other"},
+        {"type": parse_type("string")},
+    ],
+)
+def test_a_declaration_that_differs_from_its_relation_stays_exact(change: dict[str, Any]) -> None:
+    state = wide(20)
+    relation = replace(
+        state.relation, columns=tuple(replace(c, default=0) for c in state.relation.columns)
+    )
+    columns = [ColumnSpec(c.name, c.type, c.nullable, c.default) for c in relation.columns]
+    columns[7] = replace(columns[7], **change)
+    spec_ = replace(state.spec, columns=tuple(columns))
+    both = replace(state, spec=spec_, relations=(relation,))
+    decoded = decode_state(encode_state(both))
+    assert decoded == both
+    assert types_of(decoded) == types_of(both)
+
+
+def test_no_row_leaves_a_field_out() -> None:
+    """A table names its fields once for all rows, so none may be there for some only."""
+    for kind in (Batch, RunSummary, SpineBatch, Commit, Merge, RolloutEntry, Column, ColumnSpec):
+        assert not any(UNWRITTEN in field.metadata for field in fields(kind)), kind
+
+
+COMMIT: dict[str, Any] = {
+    "fields": ["token", "seqno", "lower", "upper", "updates", "parts", "size_bytes", "rejected"],
+    "rows": [["t", 1, 2, 3, 4, 5, 6, 7]],
+}
+
+
+def test_a_field_that_a_table_lacks_has_its_default() -> None:
+    stored = decode_state(changed_state(commits=COMMIT))
+    assert stored.commits == (Commit("t", 1, 2, 3, 4, 5, 6, 7),)
+
+
+def relations_with(**changes: Any) -> list[Any]:
+    return [{"version": 0, "columns": "0-1", "key": [1], "order": [], **changes}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"commits": {**COMMIT, "rows": [["t", 1]]}}, "state.commits.rows[0]: no list of 8 values"),
+        ({"commits": {**COMMIT, "rows": [COMMIT]}}, "state.commits.rows[0]: no list of 8 values"),
+        ({"commits": {**COMMIT, "rows": 5}}, "state.commits: no table"),
+        ({"commits": {**COMMIT, "fields": ["token"] * 8}}, "state.commits: no table"),
+        ({"commits": {"rows": []}}, "state.commits.fields: no names"),
+        ({"commits": {**COMMIT, "fields": [1, 2]}}, "state.commits.fields: no names"),
+        ({"commits": {**COMMIT, "fields": []}}, "state.commits.fields: no names"),
+        ({"commits": "x"}, 'state.commits: "x" is not list'),
+        ({"merges": {"fields": ["seqno"], "rows": [[1]]}}, "state.merges[0].at_ms: missing"),
+        ({"relations": relations_with(columns="0-99")}, "relations[0].columns: no column 99"),
+        ({"relations": relations_with(columns="2-0")}, "relations[0].columns: '2-0' is not"),
+        ({"relations": relations_with(key="x")}, "relations[0].key: 'x' is no order"),
+        ({"relations": [5]}, "relations[0]"),
+        ({"relations": 5}, "state.relations"),
+        ({"spec": 5}, "state.spec"),
+        ({"spine": 5}, "state.spine"),
+        ({"spine": {"slots": 5}}, "state.spine.slots: no table"),
+        ({"spine": {"runs": {"fields": ["parts"], "rows": [[1]]}}}, "1 runs belong to none"),
+        (
+            {"spine": {"batches": {"fields": ["runs"], "rows": [[-1]]}}},
+            "state.spine.batches[0].runs: -1 of 0 left",
+        ),
+        (
+            {"spine": {"slots": {"fields": ["batches"], "rows": [[True]]}}},
+            "state.spine.slots[0].batches: True of 0 left",
+        ),
+    ],
+)
+def test_a_table_or_place_that_does_not_fit_is_corrupt(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(Corrupt) as caught:
+        decode_state(changed_state(**changes))
+    assert named in str(caught.value).replace("\\", "")
+
+
 def test_every_field_is_written() -> None:
     """Else a change of a default would change what old documents mean."""
     written = json.loads(encode_state(FIRST))["state"]
@@ -216,7 +356,9 @@ def test_every_field_is_written() -> None:
         "names",
         "in_place",
     }
-    assert written["spec"]["columns"][1]["type"] == "string"
+    table = json.loads(encode_state(FIRST))["columns"]
+    assert dict(zip(table["fields"], table["rows"][1], strict=True))["type"] == "string"
+    assert set(table["fields"]) == {f.name for f in fields(Column)}
 
 
 def test_no_field_is_left_out_of_the_strategies() -> None:
@@ -250,11 +392,15 @@ def test_every_type_in_the_state_is_covered_by_this_test() -> None:
 
 def changed(**changes: Any) -> bytes:
     """Return a document that was written so: its digest is the right one."""
-    return sealed(before_digests(**changes))
+    return sealed(without_digest(encode_state(FIRST), **changes))
 
 
 def before_digests(**changes: Any) -> bytes:
-    document = json.loads(encode_state(FIRST))
+    return without_digest(spelled_out(FIRST), **changes)
+
+
+def without_digest(data: bytes, **changes: Any) -> bytes:
+    document = json.loads(data)
     del document["digest"]
     return json.dumps({**document, **changes}).encode()
 
@@ -295,7 +441,10 @@ def test_what_is_no_state_of_this_format_is_corrupt(data: bytes, named: list[str
 @pytest.mark.parametrize(
     ("data", "named"),
     [
-        (changed(format=2, by="9.9"), ["format=2", "known=1", "written_by='9.9'"]),
+        (changed(format=4, by="9.9"), ["format=4", "known='1 and 3'", "written_by='9.9'"]),
+        (changed_state(commits={"fields": ["moon"], "rows": [[1]]}), ["state.commits[0].moon"]),
+        (changed_state(commits={**COMMIT, "moon": 1}), ["state.commits.moon", "newer"]),
+        (changed_state(spine={"moon": 5}), ["state.spine.moon", "newer"]),
         (changed_state(colour="red"), ["state.colour", "newer"]),
         (changed_state(rollout={"moon": 5}), ["state.rollout.moon", "newer"]),
         (changed_state(commits=[{"sum": 1}]), ["state.commits[0].sum", "newer"]),
@@ -314,7 +463,7 @@ def test_a_state_from_the_future_is_refused_and_nothing_is_called_damaged(
     ("changes", "named"),
     [
         ({"colour": "red"}, "colour"),
-        ({"state": {**json.loads(encode_state(FIRST))["state"], "moon": 5}}, "state.moon"),
+        ({"state": {**json.loads(spelled_out(FIRST))["state"], "moon": 5}}, "state.moon"),
         ({"format": 3}, "format=3"),
     ],
 )
@@ -327,12 +476,11 @@ def test_what_no_older_version_wrote_is_damage_where_there_is_no_digest(
 
 
 def test_a_missing_required_field_is_corrupt_and_others_take_their_default() -> None:
-    stored = json.loads(encode_state(FIRST))["state"]
-    del stored["ledger"], stored["holds"]
-    for written in (changed, before_digests):
+    for encode, written in ((encode_state, changed), (spelled_out, before_digests)):
+        stored = json.loads(encode(FIRST))["state"]
+        del stored["ledger"], stored["holds"]
         assert decode_state(written(state=stored)) == FIRST
-    del stored["spec"]
-    for written in (changed, before_digests):
+        del stored["spec"]
         with pytest.raises(Corrupt, match=r"state\.spec: missing"):
             decode_state(written(state=stored))
 

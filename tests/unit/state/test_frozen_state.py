@@ -1,6 +1,6 @@
-"""States that were once stored are read for ever: `tests/formats/v1/state*.json` are never edited.
+"""States that were once stored are read for ever: the files in `tests/formats` are never edited.
 
-A new format gets a new folder; a field that joins format 1 must have a default, and is then
+A new format gets a new folder; a field that joins a format must have a default, and is then
 left out of the frozen document, as it is out of those in the world.
 """
 
@@ -8,15 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from strata.model.schema import Column, Relation
+from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 from strata.state import spine as spines
-from strata.state.codec import decode_state
+from strata.state.codec import decode_document, decode_state
 from strata.state.seal import digest_of
 from strata.state.state import (
     Batch,
     Commit,
     Hold,
+    Merge,
     Rollout,
+    RolloutEntry,
     RunSummary,
     Spine,
     SpineBatch,
@@ -26,6 +29,7 @@ from tests.support.batches import spec
 
 FILE = Path(__file__).parents[2] / "formats" / "v1" / "state.json"
 SEALED = FILE.with_name("state-sealed.json")
+TABLES = FILE.parents[1] / "state_v3" / "state.json"
 
 RELATION = Relation(
     0,
@@ -74,5 +78,39 @@ def test_a_state_with_digests_is_read() -> None:
     )
 
 
-def test_the_frozen_state_is_one_that_can_occur() -> None:
-    assert spines.problems(STATE.spine, -62_135_596_800_000, STATE.upper) == []
+def two_versions() -> State:
+    """Return a state with what only tables and places of columns can get wrong.
+
+    Two versions of a relation that share columns, a declaration of its newest columns, several
+    batches in a slot, several runs in a batch, a sort order of many columns, merges, entries.
+    """
+    names = [f"c{number}" for number in range(20)]
+    columns = [{"name": "id", "type": "int64"}, *({"name": n, "type": "date"} for n in names)]
+    declared = parse_spec({"name": "events", "columns": columns, "order": ["id", *names]})
+    first = replace(declared, columns=declared.columns[:-1], key=("id",), order=()).relation()
+    second = replace(declared.relation(), version=1)
+    merge = Merge(5, 9, 0, 1_357_084_800_000, 0, "due", 2, 9, 9, 800, 700, 2, 1, seconds=0.25)
+    entry = RolloutEntry(5, "declared", "off", "soft", 5, "ann", "first", gates=(1, 2))
+    run = RunSummary(1, 7, 700, second.sort_ids)
+    key = "shards/events/{}/g1/00ff.arrow"
+    later = Batch(EMPTY.upper, EMPTY.upper + 5, 0, 7, 700, 1, (run,), key.format("manifests"))
+    later = replace(later, versions=(0, 1), union=key.format("unions"))
+    slots = (*STATE.spine.slots[:1], SpineBatch(1, 3, 3, (EMPTY, later)))
+    return replace(
+        STATE,
+        spec=declared,
+        relations=(first, second),
+        upper=later.upper,
+        spine=Spine(slots, 3),
+        merges=(merge,),
+        rollout=replace(STATE.rollout, entries=(entry,)),
+    )
+
+
+def test_a_state_of_format_3_is_read() -> None:
+    assert decode_document(TABLES.read_bytes()) == (two_versions(), 3)
+
+
+def test_the_frozen_states_are_ones_that_can_occur() -> None:
+    for state in (STATE, two_versions()):
+        assert spines.problems(state.spine, -62_135_596_800_000, state.upper) == []

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata.errors import Corrupt
-from strata.state.codec import decode_state, dump, encode_state
+from strata.state.codec import decode_state, encode_state
 from strata.state.delta import apply_changes, changes_between
 from strata.state.order import SPELLED_OUT, order_of, order_text
+from strata.state.plain import dump
 from strata.state.seal import sealed
 from strata.state.state import Batch, RunSummary, Spine, SpineBatch, State
 from tests.support.batches import batch, spec
@@ -53,10 +54,11 @@ def test_a_state_keeps_orders_short_and_exact(orders: tuple[tuple[int, ...], ...
     data = encode_state(before)
 
     assert decode_state(data) == before
-    runs = orjson.loads(data)["state"]["spine"]["slots"][0]["batches"][0]["runs"]
-    for run, order in zip(runs, orders, strict=True):
-        assert isinstance(run["order"], str if len(order) > SPELLED_OUT else list)
-        assert len(dump(run["order"])) < 80
+    runs = orjson.loads(data)["state"]["spine"]["runs"]
+    assert runs["fields"][-1] == "order"
+    for run, order in zip(runs["rows"], orders, strict=True):
+        assert isinstance(run[-1], str if len(order) > SPELLED_OUT else list)
+        assert len(dump(run[-1])) < 80
 
 
 def test_a_change_keeps_them_short_as_well() -> None:
@@ -70,11 +72,11 @@ def test_a_change_keeps_them_short_as_well() -> None:
 def test_states_with_long_lists_are_read_and_damaged_texts_are_not() -> None:
     before = state(WIDE)
     document = orjson.loads(encode_state(before))
-    run = document["state"]["spine"]["slots"][0]["batches"][0]["runs"][0]
+    run = document["state"]["spine"]["runs"]["rows"][0]
     del document["digest"]
-    run["order"] = list(WIDE)
+    run[-1] = list(WIDE)
     assert decode_state(sealed(dump(document))) == before
 
-    run["order"] = "9-7"
+    run[-1] = "9-7"
     with pytest.raises(Corrupt, match="is not how an order is written"):
         decode_state(sealed(dump(document)))

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,21 @@ def _refused(path: Path, what: str) -> tuple[str, str]:
         f"user {user_name(os.geteuid())} may not {what} {path}, which is {owner}'s: {mode}",
         f"run as {owner}, or let {owner} give the right to this user",
     )
+
+
+def give_to(made: int | Path, like: Path) -> None:
+    """Give a new file or folder, or an open one, to those whom another path belongs to.
+
+    The superuser gives it to that path's owner. Everybody gives it to its group, as far as they are
+    in it and the group has rights.
+    """
+    with suppress(OSError):  # not in this group, a file system without owners, or no such path
+        wanted, found = like.stat(), os.stat(made)
+        above = os.geteuid() == 0
+        owner = wanted.st_uid if above else found.st_uid
+        group = wanted.st_gid if above or wanted.st_mode & stat.S_IRWXG else found.st_gid
+        if (owner, group) != (found.st_uid, found.st_gid):
+            os.chown(made, owner, group)
 
 
 def user_name(number: int) -> str:

@@ -47,7 +47,10 @@ def obstacle(file: Path, *, writes: bool = True) -> tuple[str, str]:
 def _of_folder(folder: Path) -> tuple[str, str]:
     """Return what is wrong with a folder on the way to a file; those above it are in order."""
     if not folder.exists():
-        return f"the folder {folder} is missing", "mount its disk, make it, or name another file"
+        reason, cure = f"the folder {folder} is missing", "mount its disk, make it, or name another"
+        if may(folder.parent, os.W_OK | os.X_OK):
+            return reason, cure
+        return f"{reason}, and {_refused(folder.parent, 'write')[0]}", cure
     if not folder.is_dir():
         return f"{folder} is no folder", "name a file in a folder"
     if not may(folder, os.X_OK):

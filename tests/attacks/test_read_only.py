@@ -214,6 +214,15 @@ def test_who_may_not_open_the_database_learns_whose_it_is(
     assert f"run as {owner}, or let {owner} give the right to this user" in str(caught.value)
 
 
+def test_a_folder_that_this_user_may_not_make_is_named(folder: Path) -> None:
+    stores = open_stores(StoreSettings(f"file://{folder}/b", f"sqlite:///{folder}/gone/c.db"))
+    with reader(folder), pytest.raises(Unavailable) as caught:
+        stores.consensus.compare_and_set("a", None, _value())
+    owner = user_name(os.getuid())
+    assert f"the folder {folder}/gone is missing, and user " in str(caught.value)
+    assert f"may not write {folder}, which is {owner}'s: dr-xr-xr-x" in str(caught.value)
+
+
 def test_a_log_that_only_a_writer_can_take_in_is_named(folder: Path, tmp_path: Path) -> None:
     stores = at_rest(build(tmp_path), folder)
     (folder / "consensus.db-wal").touch()

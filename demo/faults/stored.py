@@ -16,25 +16,28 @@ Rewrite = Callable[[pa.Table], pa.Table | None]
 
 
 def _flipped(site: Site, draw: Random) -> Injected | None:
-    place = site.places(draw)[0]
-    data = bytearray(site.data(place.ref.key))
-    at = draw.randrange(4, len(data) // 2)  # inside the pages, which carry checksums
-    data[at] ^= 0xFF
-    site.overwrite(place.ref.key, bytes(data))
-    return Injected(place.ref.key, "", f"byte {at} flipped")
+    for place in site.places(draw)[:1]:
+        data = bytearray(site.data(place.ref.key))
+        at = draw.randrange(4, len(data) // 2)  # inside the pages, which carry checksums
+        data[at] ^= 0xFF
+        site.overwrite(place.ref.key, bytes(data))
+        return Injected(place.ref.key, "", f"byte {at} flipped")
+    return None
 
 
 def _truncated(site: Site, draw: Random) -> Injected | None:
-    place = site.places(draw)[0]
-    data = site.data(place.ref.key)
-    site.overwrite(place.ref.key, data[: len(data) * 2 // 3])
-    return Injected(place.ref.key, "", "a third of the part cut off")
+    for place in site.places(draw)[:1]:
+        data = site.data(place.ref.key)
+        site.overwrite(place.ref.key, data[: len(data) * 2 // 3])
+        return Injected(place.ref.key, "", "a third of the part cut off")
+    return None
 
 
 def _lost(site: Site, draw: Random) -> Injected | None:
-    place = site.places(draw)[0]
-    site.stores.blob.delete(place.ref.key)
-    return Injected(place.ref.key, "does not exist", "part deleted")
+    for place in site.places(draw)[:1]:
+        site.stores.blob.delete(place.ref.key)
+        return Injected(place.ref.key, "does not exist", "part deleted")
+    return None
 
 
 def _exchanged(site: Site, draw: Random) -> Injected | None:

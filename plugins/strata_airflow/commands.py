@@ -14,6 +14,7 @@ from strata_airflow.results import FINAL_CODES
 
 WORD_MAX: Final = 100_000  # bytes; Linux takes 131,071
 SHOWN: Final = 40  # characters of a word in an error
+ANSWER_SHOWN: Final = 2_000  # characters of an answer in an error
 
 
 def run_strata(
@@ -37,7 +38,7 @@ def run_strata(
         env={**os.environ, **PYTHONPATH, **(environment or {})},
     )
     if done.returncode:
-        said = _last_line(done.stderr) or f"strata ended with {done.returncode}"
+        said = _said(done.stdout, done.stderr) or f"strata ended with {done.returncode}"
         raise (AirflowFailException if done.returncode in FINAL_CODES else AirflowException)(said)
     document: dict[str, Any] = json.loads(_last_line(done.stdout))
     return document
@@ -58,6 +59,17 @@ def check_words(words: Sequence[str]) -> None:
                 f"no text for a command: {word[:SHOWN]!r}, {len(word):,} characters"
                 f" (cure: at most {WORD_MAX:,} bytes of UTF-8, and no character 0)"
             )
+
+
+def _said(output: str, error: str) -> str:
+    """Return why a command failed: its error, and the answer of one that answers and fails."""
+    answer = _last_line(output)
+    try:
+        failed = [check for check in json.loads(answer)["checks"] if not check["ok"]]
+        answer = "; ".join(f"{c['check']}: {c['found']} (cure: {c['cure']})" for c in failed)
+    except (ValueError, TypeError, KeyError):  # the answer of another command than doctor
+        answer = answer[:ANSWER_SHOWN]
+    return "; ".join(filter(None, (_last_line(error), answer)))
 
 
 def _last_line(text: str) -> str:

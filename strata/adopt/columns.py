@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from strata.adopt.inner import inside, json_forms, only_grew, undeclared
 from strata.adopt.peer import CHANGE_TYPE, REPLACE, Flow, Peer, PeerVersion
 from strata.errors import Corrupt, InvalidRequest
+from strata.ingest.readers.column_names import proposed_names
 from strata.ingest.readers.guess import guess_arrow
 from strata.ingest.values.cast import from_arrow
+from strata.model.names import as_pair
 from strata.model.schema import Column, Relation
-from strata.model.spec import RESERVED
 from strata.model.types import ColumnType
 
 SIGNS: Final = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -53,10 +54,7 @@ class Fit:
                     **where,
                     column=one.name,
                     type=str(one.type),
-                    cure="rename it in the table: readers show something else by this name"
-                    if one.name.lower() in RESERVED
-                    else f"strata schema add {self.shard} {quote(one.name)}"
-                    f" {quote(guess_arrow(one.type))}",
+                    cure=self._to_declare(one, found),
                 )
             if not _may_hold(one.type, column.type):
                 raise InvalidRequest(
@@ -87,6 +85,15 @@ class Fit:
                     cure=f"strata schema drop {self.shard} {quote(column.name)}, if the table"
                     " dropped it; else a shard that does not declare it, or has a default for it",
                 )
+
+    def _to_declare(self, column: pa.Field, found: pa.Schema) -> str:
+        """Return what declares a column of a table."""
+        other = proposed_names(found.names).get(column.name)
+        name = column.name if other is None else other[0]
+        added = f"strata schema add {self.shard} {quote(name)} {quote(guess_arrow(column.type))}"
+        if other is None:
+            return added
+        return f"{added}, and {as_pair(column.name, name)} in the declaration: {other[1]}"
 
     def check_same(self, before: Relation, old: PeerVersion, new: PeerVersion) -> None:
         """Refuse columns that shard and table have changed in different ways since `old`.

@@ -7,7 +7,7 @@ adoption takes in the files that the version which it brings does not have (`str
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -31,6 +31,8 @@ class InPlace:
     """What an adoption did with files one by one."""
 
     tail_share: float = TAIL_SHARE  # see `strata.parts.refer`
+    # The table's names of columns that it calls otherwise, by the shard's
+    called: Mapping[str, str] = field(default_factory=dict)
     files: int = 0  # that stayed where they are
     size_bytes: int = 0  # of these
     stored_bytes: int = 0  # what the store has of them
@@ -38,7 +40,7 @@ class InPlace:
 
     def anew(self) -> "InPlace":
         """Return the same request before anything was done."""
-        return InPlace(self.tail_share)
+        return InPlace(self.tail_share, self.called)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the document of the command line."""
@@ -71,7 +73,7 @@ class InPlace:
         for file in files:
             task = replace(opened.task, number=partition * NUMBERS + len(results))
             alone = replace(flow, batches=file.batches)
-            maker = _Maker(blob, task, fit, alone, newest, self.tail_share)
+            maker = _Maker(blob, task, fit, alone, newest, self.called, self.tail_share)
             try:
                 found, judged, tally = maker.made(file)
             except NotSplicedError as error:
@@ -96,6 +98,7 @@ class _Maker:
     fit: Fit
     flow: Flow  # of the file's rows alone
     newest: PeerVersion
+    called: Mapping[str, str]
     tail_share: float
 
     def made(self, file: DataFile) -> tuple[Referred, JudgedRows, RowTally]:
@@ -105,7 +108,13 @@ class _Maker:
         tally = RowTally()
         read = partial(self._rows, tally)
         found, judged = refer_rows(
-            self.blob, self.task, file.address, read, 0, tail_share=self.tail_share
+            self.blob,
+            self.task,
+            file.address,
+            read,
+            0,
+            tail_share=self.tail_share,
+            called=self.called,
         )
         return found, judged, tally
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from strata.machine.ledger import commits_after
+from strata.model.schema import Relation
 from strata.model.spec import ADOPTED, SourceSpec
 from strata.model.time import MIN_TIME
 from strata.state.state import Commit, State
@@ -59,9 +60,15 @@ def table_mark(identity: str) -> str:
     return blake2b(identity.encode(), digest_size=6).hexdigest()
 
 
-def forms_mark(source: SourceSpec) -> str:
-    """Return the short form of how texts of dates and times are read."""
-    return blake2b(repr((source.dates, source.timestamps)).encode(), digest_size=3).hexdigest()
+def forms_mark(source: SourceSpec, relation: Relation, before: Relation) -> str:
+    """Return the short form of how texts of dates and times are read, and where columns come from.
+
+    `before`: the columns that count; a later one has no values in rows that were taken in by then.
+    """
+    ids = ((name, relation.by_name[column].id) for name, column in source.names)
+    pairs = tuple(sorted((name, one) for name, one in ids if one in before.by_id))
+    read = (source.dates, source.timestamps, *([pairs] if pairs else []))
+    return blake2b(repr(read).encode(), digest_size=3).hexdigest()
 
 
 def adoption_of(token: str) -> AdoptionRecord | None:

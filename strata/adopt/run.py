@@ -26,6 +26,7 @@ from strata.adopt.record import (
     standing_of,
     table_mark,
 )
+from strata.adopt.renamed import former_of, named_as
 from strata.adopt.retract import retract_all
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.tables import Opened, Rows, commit_tables, open_batch, table_task
@@ -104,7 +105,9 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
         work = _planned(stores, state, peer, wanted, all_anew=all_anew)
         if dry_run:
             return work.result(dry_run=True)
-        work = replace(work, in_place=None if in_place is None else in_place.anew())
+        if in_place is not None:
+            called = state.spec.source.names_of_source
+            work = replace(work, in_place=replace(in_place.anew(), called=called))
         if work.nothing:
             return replace(work.result(), taken_in=_take_in(stores, work))
         try:
@@ -184,6 +187,8 @@ def _planned(
     held = record if record and record.table == table_mark(peer.identity) else None
     if not all_anew and held is None:
         _check_empty(state, peer, standing)
+    before = None if held is None else _columns_of(state, held.relation)
+    peer = named_as(peer, state.spec.source.names, state.relation, before)
     version = peer.version(wanted)  # after the state: so it is no older than what the shard holds
     fit = Fit.of(state.name, state.relation)
     work = partial(_Work, state, peer, fit, held, version, rejected=standing.rejected)
@@ -199,17 +204,18 @@ def _planned(
         how = "replace" if all_anew else "whole"
         return work(difference=VersionDifference(how, (flow,)), retracts=all_anew)
     # The same rows may be read by other columns than those of then.
-    old = version if held.version == version.name else peer.recall(held.version)
+    repeated = held.version == version.name
+    old = former_of(peer, version) if repeated else peer.recall(held.version)
     found = work(difference=nothing if same else peer.changes(old, version), old=old)
     assert found.before is not None
     fit.check_same(found.before, old, version)
     if standing.rejected != NONE_REJECTED:
         fit.check_rejected(_columns_of(state, standing.rejected))
-    if held.forms != forms_mark(state.spec.source):
+    if held.forms != forms_mark(state.spec.source, state.relation, found.before):
         raise InvalidRequest(
-            "texts of dates or times are read in another way than in the rows that the shard holds",
+            "columns, dates or times are read in another way than in the rows that the shard holds",
             shard=state.name,
-            setting="source.dates, source.timestamps",
+            setting="source.dates, source.timestamps, source.names",
             cure=REPLACE,
         )
     return found
@@ -249,7 +255,7 @@ def _carry_out(stores: Stores, settings: Settings, work: _Work, writer: str) -> 
         table_mark(work.peer.identity),
         version.name,
         state.relation.version,
-        forms_mark(state.spec.source),
+        forms_mark(state.spec.source, state.relation, state.relation),
         NONE_REJECTED if work.old is None else work.rejected,
         state.upper,
     )

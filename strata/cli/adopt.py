@@ -1,5 +1,6 @@
 """The command that takes tables of other formats in: adopt."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,7 @@ from strata.cli.remarks import remark
 from strata.cli.tables import pairs, shown_bytes
 from strata.cli.visible import shown_count
 from strata.errors import InvalidRequest
+from strata.ingest.readers.column_names import proposed_names
 from strata.ingest.readers.guess import guess_arrow
 from strata.model.extras import needed
 
@@ -134,12 +136,18 @@ def _kind(source: str, catalog: str) -> str:
 def _undeclared(shard: str, peer: Peer, wanted: int | None) -> InvalidRequest:
     """Return the error for a shard that is not there, with the columns that it needs."""
     columns = peer.version(wanted).columns
-    said = ", ".join(f"{{name: {one.name}, type: {guess_arrow(one.type)}}}" for one in columns)
+    names = {name: column for name, (column, _) in proposed_names(columns.names).items()}
+    said = ", ".join(
+        f"{{name: {names.get(one.name, one.name)}, type: {guess_arrow(one.type)}}}"
+        for one in columns
+    )
+    source = f", source: {{names: {json.dumps(names)}}}" if names else ""
     return InvalidRequest(
         "no such shard; the columns of a shard are declared first",
         shard=shard,
         table=peer.address,
-        cure=f"strata create {shard} --spec FILE, which says: name: {shard}, columns: [{said}]",
+        cure=f"strata create {shard} --spec FILE, which says: name: {shard}, columns: [{said}]"
+        f"{source}",
     )
 
 

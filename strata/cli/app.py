@@ -15,7 +15,13 @@ import typer
 
 from strata import __version__
 from strata.cli.entries import ENTRIES, PANELS
-from strata.cli.start import error_without_file, leave_pandas_out, open_streams, without_output
+from strata.cli.start import (
+    check_words,
+    error_without_file,
+    leave_pandas_out,
+    open_streams,
+    without_output,
+)
 from strata.cli.typed import finished_words, is_completion
 from strata.errors import StrataError
 
@@ -89,8 +95,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     words = finished_words() if argv is None and is_completion() else argv
     if argv is None and not {"--help", "--version"}.intersection(sys.argv) and sys.argv[1:]:
         leave_pandas_out()
-    app = application(sys.argv[1:] if words is None else words)
+    words = sys.argv[1:] if words is None else words
+    app = application(words)
     try:
+        check_words(words)
         _run(app, argv)
     except StrataError as error:
         raise SystemExit(_say(error)) from None

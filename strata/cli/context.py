@@ -27,6 +27,7 @@ from strata.machine.machine import Machine
 from strata.model.settings import Settings, without_password
 from strata.rollout.people import Person
 from strata.rollout.policy import Policy, policy_of
+from strata.store.local_file import is_absent
 from strata.store.open import Stores, open_stores, store_user
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Context:
         """Return the opened stores; say so if nobody named them and there are none."""
         consensus = self.settings.store.consensus
         file = Path(consensus.removeprefix(_SQLITE))
-        if not self.settings_file and consensus.startswith(_SQLITE) and not file.exists():
+        if not self.settings_file and consensus.startswith(_SQLITE) and is_absent(file):
             shown = without_password(consensus).removeprefix(_SQLITE)
             remark(
                 f"no settings file was given; without one the store is {shown}, which is not there"

@@ -11,7 +11,7 @@ columns. `to_pandas` loads it later all the same.
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from traceback import walk_tb
@@ -20,6 +20,7 @@ from typing import Final
 
 from strata.errors import InvalidRequest, StrataError, Unavailable
 
+LOCALE: Final = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set decides
 WRITERS: Final = frozenset({"click", "typer", "rich", "pyarrow", "csv", "codecs", "contextlib"})
 
 
@@ -57,6 +58,30 @@ def open_streams() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+
+
+def check_words(
+    words: Sequence[str],
+    environ: Mapping[str, str] = os.environ,
+    encoding: str = sys.getfilesystemencoding(),
+) -> None:
+    """Refuse a command line with bytes that are no text: no name, path or filter has them.
+
+    Raises: InvalidRequest with the variable that says how the bytes are to be read.
+    """
+    for word in words:
+        if word.isascii() or not any("\ud800" <= c <= "\udfff" for c in word):
+            continue
+        variable = next((v for v in LOCALE if environ.get(v)), LOCALE[0])
+        cure = "write it in UTF-8, in a terminal of UTF-8; a file of such a name is renamed"
+        if encoding.lower().replace("-", "") != "utf8":
+            cure = f"set {variable}=C.UTF-8, which is {environ.get(variable, '')!r} now"
+        raise InvalidRequest(
+            "a word of the command line is no text in this locale",
+            word=word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+            encoding=encoding,
+            cure=cure,
+        )
 
 
 def without_output() -> None:

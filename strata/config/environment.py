@@ -29,6 +29,8 @@ JAVA_FLOOR: Final = 17
 JAVA_CURE: Final = "install Java 17, on Debian: apt-get install openjdk-17-jre-headless"
 PROBE_KEY: Final = "doctor/probe"  # written, read back and deleted by the store check
 
+UNSEEN: Final = "; this user only reads: whether blobs are written once is not seen"
+
 _SPARK_JAR: Final = re.compile(r"spark-core_[\d.]+-(?P<version>.+)\.jar")
 _VERSION_LINE: Final = re.compile(r"""__version__[^=\n]*=\s*["'](?P<version>[^"']+)""")
 _JAVA_VERSION: Final = re.compile(r'version "(?P<version>\d+(\.\d+)?)')
@@ -128,7 +130,7 @@ def java_major(text: str) -> int | None:
 def pyspark_facts(path: Iterable[str] | None = None) -> PysparkFacts:
     """Return what is installed on `path` (default: where this interpreter imports from)."""
     where = list(sys.path if path is None else path)
-    folder = next((p for p in (Path(w, "pyspark") for w in where) if p.is_dir()), None)
+    folder = next((p for p in (Path(w, "pyspark") for w in where) if os.path.isdir(p)), None)
     distribution = _distribution_version("pyspark", where)
     if folder is None and distribution is None and (own := _zipped_version(where)):
         # An executor, or a driver in a cluster: the PySpark that Spark itself brings.
@@ -186,19 +188,23 @@ def check_distribution(name: str, *, floor: int = 0, below: int | None = None) -
 def check_stores(settings: StoreSettings) -> DoctorLine:
     """Check that both stores answer, and that a blob is written once, read and deleted."""
     # Imported here: the guard at the head of a job must not need a database driver.
-    from strata.store.open import open_stores
+    from strata.store.open import only_reads, open_stores
 
     where = f"{without_password(settings.blob)}, {without_password(settings.consensus)}"
     cure = "see [store] in the settings file"
     try:
         stores = open_stores(settings)
         shards = sum(1 for _ in stores.consensus.list())
-        wrong = _wrong_with(stores.blob)
+        reads = only_reads(stores)
+        wrong = "" if reads else _wrong_with(stores.blob)
+        if reads and (first := next(iter(stores.blob.list("")), None)) is not None:
+            stores.blob.get(first.key, 0, 1)
     except (StrataError, OSError) as error:
         return DoctorLine("stores", False, f"{where}: {error}", cure)
     if wrong:
         return DoctorLine("stores", False, f"{where}: {wrong}", cure)
-    return DoctorLine("stores", True, f"{where}: {shards} {'shard' if shards == 1 else 'shards'}")
+    found = f"{where}: {shards} {'shard' if shards == 1 else 'shards'}"
+    return DoctorLine("stores", True, found + UNSEEN * reads)
 
 
 def _wrong_with(blob: Blob) -> str:

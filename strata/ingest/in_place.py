@@ -1,6 +1,6 @@
 """Parquet files of a source that stay where they are: parts of the shard refer to them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +33,7 @@ def why_not(spec: ShardSpec, layout: str) -> str:
     return ""
 
 
-def refer_rows(
+def refer_rows(  # noqa: PLR0913  one file of one batch
     store: Blob,
     task: IngestTask,
     address: str,
@@ -41,11 +41,13 @@ def refer_rows(
     run: int,
     *,
     tail_share: float = TAIL_SHARE,
+    called: Mapping[str, str] | None = None,
 ) -> tuple[Referred, JudgedRows]:
     """Return a part of the rows of a file, which stay in it, and what became of each row.
 
     `read` gives all rows of the file, in its order; `run` is the number of the part's run in its
-    task. Raises: NotSplicedError if the file cannot stay.
+    task; `called` has the file's names of columns, by ours, if the declaration does not say them.
+    Raises: NotSplicedError if the file cannot stay.
     """
     judged: list[JudgedRows] = []
 
@@ -69,7 +71,7 @@ def refer_rows(
         task.number * RUNS + run,
         task.worth,
     )
-    called = task.spec.source.names_of_source
+    called = task.spec.source.names_of_source if called is None else called
     names = {column.id: called.get(column.name, column.name) for column in task.relation.columns}
     prefix = keys.reference_prefix(task.spec.name, task.generation)
     found = refer(target, prefix, address, rows, names, tail_share=tail_share)

@@ -9,7 +9,8 @@ overwrites, so write-once holds between processes too, and a reader sees all byt
 folders on the way are synced, so acknowledged writes survive a power cut.
 
 Files and folders belong to their owner alone, unless the root was created beforehand with other
-rights: then everything below it takes over these rights, for any umask of the writer.
+rights: then everything below it takes over these rights, for any umask of the writer. What the
+superuser writes belongs to the root's owner and group.
 """
 
 import errno
@@ -31,6 +32,7 @@ from strata.store.cures import CURES, folder_gone
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
+from strata.store.local_file import give_to
 from strata.store.named import other_bytes
 from strata.store.reference import ReferringBlob
 
@@ -238,10 +240,11 @@ class DiskBlob(ReferringBlob):
         except FileNotFoundError:
             return stat.S_IRWXU
 
-    @staticmethod
-    def _restrict(path: Path, mode: int) -> None:
+    def _restrict(self, path: Path, mode: int) -> None:
+        """Give a new file or folder its rights, and to those whom the root belongs to."""
+        give_to(path, self.root)
         with suppress(PermissionError):  # a file system without rights
-            path.chmod(mode)
+            path.chmod(mode)  # last: a change of owner may take rights away
 
 
 class _Draft:

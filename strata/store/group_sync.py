@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
+from strata.store.local_file import give_to
+
 WORDS: Final = 2 + 2 * 4096  # of 8 bytes: two counters, then tags of keys, then their numbers
 _SLOTS: Final = 4096
 _BEGUN, _ENDED, _TAGS, _NUMBERS = 0, 1, 2, 2 + _SLOTS
@@ -149,6 +151,7 @@ def open_beside(file: Path, database: Path) -> int:
     mode = database.stat().st_mode & 0o666
     opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
     with suppress(PermissionError):  # another process has created it, with these rights
+        give_to(opened, database)
         os.fchmod(opened, mode)
     return opened
 

@@ -77,6 +77,13 @@ def describe_consensus(stores: Stores) -> tuple[str, str]:
     return "memory", ""
 
 
+def only_reads(stores: Stores) -> bool:
+    """Return whether our user may only read the database of states, as far as its file says."""
+    from strata.store.sql import SqlConsensus  # loads SQLAlchemy, which tasks do without
+
+    return isinstance(stores.consensus, SqlConsensus) and stores.consensus.read_only()
+
+
 def beyond_deletion(stores: Stores) -> tuple[str, ...]:
     """Return what keeps bytes although they were deleted, as far as the stores say."""
     if isinstance(stores.blob, S3Blob) and stores.blob.keeps_versions():

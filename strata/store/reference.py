@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -30,6 +31,7 @@ HEAD_BYTES: Final = 64 * 1024  # read first: most references are no longer
 STEP_BYTES: Final = 16 << 20  # hashed at a time
 KNOWN: Final = 1024  # references that a process remembers
 GONE: Final = "bring it back: Delta RESTORE, the bucket's versions, a backup; else adopt --replace"
+AWAY: Final = f"mount its disk, or bring the folder back; if its owner removed it: {GONE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def read_outside(
 
     `digest`: of the bytes that it had, for a file that has them under another version. `key` names
     the part in errors.
-    Raises: Corrupt if it is gone or has changed; Unavailable.
+    Raises: Corrupt if it is gone or has changed; Unavailable, also if its whole folder is away.
     """
     read = _read_local if file.address.startswith("file:") else _read_s3
     data, now = read(file, start, length)
@@ -225,9 +227,27 @@ def _read_local(file: OutsideFile, start: int, length: int) -> tuple[bytes, int 
             opened.seek(start)
             return opened.read(length), None
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        _check_mounted(file.address)
         return b"", -1
     except OSError as error:
         raise _failed(file.address, error) from error
+
+
+def _check_mounted(address: str) -> None:
+    """Refuse to call a file lost whose whole table is away. Raises: Unavailable.
+
+    The table's folder is the nearest one that names no partition (`day=2024-01-01`).
+    """
+    folder = next(one for one in Path(_path(address)).parents if "=" not in one.name)
+    if folder.exists():
+        return
+    raise Unavailable(
+        "the folder of files that parts refer to is not there",
+        certain=True,
+        path=str(folder),
+        file=address,
+        cure=AWAY,
+    )
 
 
 def _read_s3(file: OutsideFile, start: int, length: int) -> tuple[bytes, int | None]:

@@ -113,6 +113,13 @@ class SqlConsensus:
         """
         return self._run(self._database.describe)
 
+    def read_only(self) -> bool:
+        """Return whether our user may read the file of states, and not write it.
+
+        Errs: False for a database that asks for a login: its `describe` says what a role lacks.
+        """
+        return isinstance(self._database, Sqlite) and self._database.readable_only()
+
     def user(self) -> str:
         """Return our user in the database; empty if it has none. Raises: Unavailable."""
         if isinstance(self._database, Sqlite):
@@ -223,13 +230,18 @@ class SqlConsensus:
         """Return the error kind for a failure; `certain`: the call surely had no effect."""
         cause = getattr(error, "orig", None) or error
         details = {"address": self._address(), "reason": str(cause)}
+        cure = UNWRITABLE if "readonly" in str(cause) else None
+        if isinstance(self._database, Sqlite):
+            reason, found = self._database.obstacle(cause)
+            details["reason"] = reason or details["reason"]
+            cure = found or cure
         if self._database.damaged(cause):
             return Corrupt("the consensus database is damaged", **details)
         return Unavailable(
             "the consensus database cannot be used",
             certain=certain or self._database.refused(cause),
             **details,
-            cure=UNWRITABLE if "readonly" in str(cause) else None,
+            cure=cure,
         )
 
     def _address(self) -> str:

@@ -23,12 +23,14 @@ import sqlalchemy as sa
 from strata.errors import InvalidRequest, Unavailable
 from strata.store import group_sync
 from strata.store.group_sync import GroupSync
+from strata.store.local_file import is_absent, may, obstacle, user_name
 from strata.store.turns import Turns
 
-_EFFECTIVE: Final = os.access in os.supports_effective_ids
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
 BUSY_S: Final = 10.0  # SQLite itself waits this long for a lock
 CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB, because states are written whole
+FORMAT_AT: Final = 18  # in the file's header: the version that a writer needs
+WAL_FORMAT: Final = b"\x02"  # with a write-ahead log; 1: with a journal for undoing
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REFUSED: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
@@ -86,15 +88,17 @@ class Sqlite:
                 # them over.
                 self._file.touch(stat.S_IRUSR | stat.S_IWUSR)
         except OSError as error:
+            reason, cure = self._obstacle()
             raise Unavailable(
                 "the folder of the consensus database cannot be made",
                 certain=True,
                 path=str(error.filename or folder),
-                reason=error.strerror,
+                reason=reason or error.strerror,
+                cure=cure or None,
             ) from error
         self._seen = self._seen or self._found()
         # AUTOCOMMIT: each statement is its own transaction and takes the write lock at its start.
-        if self._readable_only():
+        if self.readable_only():
             return sa.create_engine(self.url, isolation_level="AUTOCOMMIT", creator=self._read_only)
         engine = sa.create_engine(
             self.url, isolation_level="AUTOCOMMIT", connect_args={"timeout": BUSY_S}
@@ -102,11 +106,10 @@ class Sqlite:
         sa.event.listen(engine, "connect", self._prepare)
         return engine
 
-    def _readable_only(self) -> bool:
+    def readable_only(self) -> bool:
         """Return whether the file exists and this user may not write it, or beside it."""
-        places = (self._file, self._file.parent)
-        writable = all(os.access(place, os.W_OK, effective_ids=_EFFECTIVE) for place in places)
-        return self._file.exists() and not writable
+        writable = all(may(place, os.W_OK) for place in (self._file, self._file.parent))
+        return not writable and os.path.exists(self._file)
 
     def _read_only(self) -> sqlite3.Connection:
         """Return a connection that writes nothing, neither into the file nor beside it."""
@@ -172,10 +175,27 @@ class Sqlite:
     def describe(self, cursor: Any) -> tuple[str, str]:
         """Return which database this is, and why it is not trusted."""
         found = f"SQLite {cursor.execute('SELECT sqlite_version()').fetchone()[0]}"
-        mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
+        if self.readable_only():  # a connection that reads a file as immutable knows no journal
+            found += f", read only: user {user_name(os.geteuid())} may not write it"
+            mode = "wal" if self._has_wal() else "delete"
+        else:
+            mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
             return found, f"its journal is {mode}, not wal: readers keep writers waiting"
         return found, ""
+
+    def _has_wal(self) -> bool:
+        """Return whether the file's header names a write-ahead log. Raises: Unavailable."""
+        try:
+            with self._file.open("rb") as opened:
+                return opened.read(FORMAT_AT + 1)[FORMAT_AT:] == WAL_FORMAT
+        except OSError as error:
+            raise Unavailable(
+                "the consensus database cannot be read",
+                certain=True,
+                path=str(self._file),
+                reason=error.strerror,
+            ) from error
 
     def scrub(self, cursor: Any) -> str:
         """Write the file anew, without what dropped rows have left in it, and empty the log."""
@@ -208,7 +228,24 @@ class Sqlite:
 
     def absent(self) -> bool:
         """Return whether the file is missing: then nothing is stored, and reading creates none."""
-        return not self._file.exists()
+        return is_absent(self._file)
+
+    def obstacle(self, error: BaseException) -> tuple[str, str]:
+        """Return why the file could not be opened, and the cure; empty if no reason is seen."""
+        if _code(error) != sqlite3.SQLITE_CANTOPEN:
+            return "", ""
+        found, log = self._obstacle(), Path(f"{self._file}-wal")
+        if not found[0] and self.readable_only() and log.exists():
+            owner = user_name(self._file.stat().st_uid)
+            return (
+                f"the log {log} lies beside it, as a killed writer or a copy leaves it, and only a"
+                " user who may write can take it in",
+                f"run `strata shards` once as {owner}",
+            )
+        return found
+
+    def _obstacle(self) -> tuple[str, str]:
+        return obstacle(self._file, writes=not self.readable_only())
 
     def busy(self, error: BaseException) -> bool:
         """Return whether another writer interfered, so that surely nothing happened."""

@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from strata.cli.app import whole
+from strata.config.environment import check_consensus, check_stores
 from strata.decide.plan import plan_read
 from strata.errors import Unavailable
 from strata.expr.filter import Filter
@@ -29,6 +31,7 @@ from strata.model.spec import parse_spec
 from strata.read.scan import scan
 from strata.rollout.kill import throw
 from strata.store.interface import Blob
+from strata.store.local_file import user_name
 from strata.store.open import Stores, open_stores
 from tests.support import seaweed
 from tests.support.postgres import MissingError, fresh_database
@@ -156,6 +159,76 @@ def test_a_reader_without_rights_changes_nothing(folder: Path, tmp_path: Path) -
             assert told.value.certain
             assert "give this user the right" in str(told.value)
     assert listed(folder) == before
+
+
+def test_the_doctor_of_a_reader_says_what_is_not_seen(folder: Path, tmp_path: Path) -> None:
+    """A file that is read as immutable shows no journal: it was called a fault."""
+    stores = at_rest(build(tmp_path), folder)
+    before = listed(folder)
+    with reader(folder):
+        seen, base = check_stores(stores.settings), check_consensus(stores.settings)
+    assert listed(folder) == before
+    assert (seen.ok, base.ok) == (True, True), (seen, base)
+    assert "this user only reads: whether blobs are written once is not seen" in seen.found
+    assert re.search(r"read only: user \S+ may not write it", base.found)
+    file = folder / "consensus.db"
+    with sqlite3.connect(file, isolation_level=None) as opened:
+        opened.execute("PRAGMA journal_mode = DELETE")
+    opened.close()
+    with reader(folder):
+        base = check_consensus(stores.settings)
+    assert not base.ok
+    assert "its journal is delete, not wal" in base.found
+
+
+@pytest.mark.parametrize(
+    ("place", "mode", "what"),
+    [("consensus.db", 0o000, "read"), ("", 0o000, "enter"), ("", 0o555, "write")],
+)
+def test_who_may_not_open_the_database_learns_whose_it_is(
+    folder: Path, place: str, mode: int, what: str
+) -> None:
+    file = folder / "consensus.db"
+    if what != "write":
+        file.touch()
+    path = folder / place
+    with reader(folder):
+        if os.getuid() == 0:
+            os.seteuid(0)
+        path.chmod(mode)
+        if os.getuid() == 0:
+            os.seteuid(NOBODY)
+        stores = open_stores(StoreSettings(f"file://{folder}/blob", f"sqlite:///{file}"))
+        with pytest.raises(Unavailable) as caught:
+            stores.consensus.compare_and_set("a", None, _value())
+        with nullcontext() if what == "write" else pytest.raises(Unavailable):
+            assert not stores.consensus.list()
+        if os.getuid() == 0:
+            os.seteuid(0)
+        path.chmod(0o755)
+    owner = user_name(os.getuid())
+    assert caught.value.certain
+    assert f"may not {what} {path.as_posix().rstrip('/')}, which is {owner}'s: " in str(
+        caught.value
+    )
+    assert f"run as {owner}, or let {owner} give the right to this user" in str(caught.value)
+
+
+def test_a_folder_that_this_user_may_not_make_is_named(folder: Path) -> None:
+    stores = open_stores(StoreSettings(f"file://{folder}/b", f"sqlite:///{folder}/gone/c.db"))
+    with reader(folder), pytest.raises(Unavailable) as caught:
+        stores.consensus.compare_and_set("a", None, _value())
+    owner = user_name(os.getuid())
+    assert f"the folder {folder}/gone is missing, and user " in str(caught.value)
+    assert f"may not write {folder}, which is {owner}'s: dr-xr-xr-x" in str(caught.value)
+
+
+def test_a_log_that_only_a_writer_can_take_in_is_named(folder: Path, tmp_path: Path) -> None:
+    stores = at_rest(build(tmp_path), folder)
+    (folder / "consensus.db-wal").touch()
+    with reader(folder), pytest.raises(Unavailable, match="run `strata shards` once as") as caught:
+        stores.consensus.list()
+    assert "consensus.db-wal lies beside it" in str(caught.value)
 
 
 def changes(stores: Stores) -> list[Callable[[], object]]:

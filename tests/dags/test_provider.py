@@ -112,6 +112,19 @@ def test_the_hook_asks_the_store_of_its_connection(store, monkeypatch):
     assert StrataHook("eu").test_connection() == (True, "1 shards")
 
 
+def test_a_command_that_answers_and_fails_says_why(store, tmp_path):
+    """The doctor's answer is on standard output; its error was `strata ended with 1`."""
+    (tmp_path / "c.db").unlink()
+    (tmp_path / "c.db").mkdir()
+    with pytest.raises(AirflowException) as caught:
+        StrataHook("eu").run("doctor")
+    said = str(caught.value)
+    assert "consensus: the consensus database cannot be used" in said
+    assert "c.db is a folder" in said
+    assert "(cure: see docs/reference/state.md, Databases)" in said
+    assert "python" not in said.partition(":")[0]
+
+
 @pytest.fixture
 def submitted(tmp_path, monkeypatch, store):
     """Run an operator with a `spark-submit` that notes its words and its stores."""

@@ -20,7 +20,7 @@ from strata.adopt.run import Adopted
 from strata.backup import Backup, back_up, restore, verify_shard
 from strata.compact import compact_shard
 from strata.erase import Eraser, ErasureRequest
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Opaque
 from strata.format.manifest import PartRef, part_refs
@@ -40,7 +40,7 @@ from strata.state.state import State
 from strata.store.disk import DiskBlob
 from strata.store.keys import is_reference, reference_prefix
 from strata.store.open import open_stores
-from strata.store.reference import outside_address
+from strata.store.reference import OutsideFile, outside_address, read_outside
 from tests.support.adopted import NAME, Mirror
 from tests.support.erasing import AT_ONCE, WHO
 from tests.support.garbage import SETTINGS as GARBAGE
@@ -113,6 +113,27 @@ def test_statistics_skip_such_parts_and_their_bounds_are_true(
     for ref in parts_of(mirror):
         assert ref.stats_version is not None
         assert ref.splits
+
+
+def test_files_whose_whole_folder_is_away_are_unavailable(tmp_path: Path, mirror: Mirror) -> None:
+    """A disk that is not mounted is no damage: another try may succeed, and nothing is taken in."""
+    table, aside = tmp_path / "table", tmp_path / "unmounted"
+    adopt(mirror, lake(table, range(ROWS)))
+    table.rename(aside)
+    for read in (mirror.read, partial(verify_shard, mirror.stores, NAME, Settings())):
+        with pytest.raises(Unavailable, match="mount its disk") as caught:
+            read()
+        assert caught.value.details["path"] == str(table)
+    aside.rename(table)
+    assert ids_of(mirror) == Counter(range(ROWS))
+
+
+def test_a_partition_that_was_removed_is_no_disk_that_is_away(tmp_path: Path) -> None:
+    for folder, kind in ((tmp_path / "t", Corrupt), (tmp_path / "gone", Unavailable)):
+        file = OutsideFile(outside_address(f"{folder}/day=2024-01-01/h=1/a.parquet"), 4, "1")
+        (tmp_path / "t").mkdir(exist_ok=True)
+        with pytest.raises(kind):
+            read_outside(file, 0, 4)
 
 
 @pytest.mark.parametrize("kind", ["gone", "other bytes", "longer"])

@@ -16,7 +16,9 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Literal
 from strata.expr.registry import REGISTRY
 from strata.format.manifest import PartRef
+from strata.machine.machine import Machine
 from strata.model.runner import serial
+from strata.model.spec import parse_spec
 from strata.read.scan import read_updates
 from strata.store.open import open_stores
 from tests.support.faulty import APART, NAME, settings_in, sound_in, with_many
@@ -32,6 +34,19 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound")
     sound_in(folder)
     return folder
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_shard_without_parts_cannot_be_broken(tmp_path: Path, filled: bool) -> None:
+    stores = open_stores(settings_in(tmp_path))
+    machine = Machine(stores)
+    machine.create(parse_spec({"name": "none", "columns": [{"name": "id", "type": "int64"}]}))
+    if filled:
+        machine.append("none", token="t", lower=0, upper=1)
+    found = {
+        name: fault(Site(stores, "none"), random.Random(1)) for name, fault in CATALOGUE.items()
+    }
+    assert set(found.values()) == {None}
 
 
 @pytest.fixture

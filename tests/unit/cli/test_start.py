@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[3]
+FIXED = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
 WATCHED = ("pandas", "numba", "sqlglot", "pyspark", "strata.decide.decision", "strata.shard")
 SCRIPT = """
 import json, sys
@@ -43,3 +45,33 @@ def test_no_command_loads_pandas_and_frames_are_made_later(tmp_path: Path, argv:
 
     assert not {"pandas", "pyspark"} & names
     assert rows == 2
+
+
+@pytest.mark.parametrize(
+    ("variables", "word", "cure"),
+    [
+        ({"LC_ALL": "C"}, "Größe", "set LC_ALL=C.UTF-8, which is 'C' now"),
+        ({"LC_CTYPE": "POSIX"}, "Größe", "set LC_CTYPE=C.UTF-8, which is 'POSIX' now"),
+        ({"LANG": "C"}, "Größe", "set LANG=C.UTF-8, which is 'C' now"),
+        ({}, "Größe", "set LC_ALL=C.UTF-8, which is '' now"),
+        ({"LC_ALL": "C.UTF-8"}, b"Gr\xf6\xdfe", "write it in UTF-8, in a terminal of UTF-8"),
+    ],
+)
+def test_a_word_that_is_no_text_names_the_variable_to_set(
+    tmp_path: Path, variables: dict[str, str], word: str | bytes, cure: str
+) -> None:
+    """Python reads bytes that are no text as halves of pairs, at which Arrow broke off."""
+    word = word.encode() if isinstance(word, str) else word
+    program = "from strata.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "read", "s", "--where", b"b = '" + word + b"'"],
+        capture_output=True,
+        cwd=tmp_path,
+        check=False,
+        env={**FIXED, **variables},
+    )
+    said = done.stderr.decode()
+    assert done.returncode == 2
+    assert said.startswith("InvalidRequest: a word of the command line is no text in this locale")
+    assert cure in said
+    assert len(said.splitlines()) == 1

@@ -2,8 +2,12 @@
 
 import errno
 import os
+import shutil
+import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -207,6 +211,61 @@ def test_a_failure_after_the_link_leaves_the_outcome_open(
     assert not caught.value.certain
     monkeypatch.setattr(os, "fsync", sync)
     blob.set("a", b"1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
+@pytest.mark.parametrize("mode", [0o700, 0o2770, 0o750, 0o755])
+def test_what_the_superuser_writes_belongs_to_those_who_own_the_root(
+    tmp_path: Path, mode: int
+) -> None:
+    """Root ingested once into a store of others, whose blobs nobody but root could read then."""
+    root, owner, group = tmp_path / "blob", 65_534, 50_001
+    root.mkdir()
+    os.chown(root, owner, group)
+    root.chmod(mode)
+    blob, before = DiskBlob(root), os.umask(0o077)
+    try:
+        blob.set("a/b/one", b"1")
+        blob.overwrite("a/hint", b"2")
+        draft = blob.draft()
+        draft.file.write(b"3")
+        draft.finish()
+        draft.keep("a/c/three")
+        blob.delete("a/b/one")
+    finally:
+        os.umask(before)
+    for path in root.rglob("*"):
+        found = path.stat()
+        wanted = mode if path.is_dir() else mode & 0o666
+        assert (found.st_uid, found.st_gid) == (owner, group), path
+        assert stat.S_IMODE(found.st_mode) == wanted, path
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """Return a folder that other users can reach."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser is in every group")
+def test_a_member_of_the_group_gives_it_what_is_shared(reachable: Path) -> None:
+    """Also where the root's folder lacks set-group-ID."""
+    shared, private, group = reachable / "shared", reachable / "private", 50_001
+    program = (
+        "import os, sys; from strata.store.disk import DiskBlob;"
+        f"os.setgroups([{group}]); os.setgid(50_002); os.setuid(50_003);"
+        "DiskBlob(sys.argv[1]).set('a/b', b'1'); DiskBlob(sys.argv[2]).set('a/b', b'1')"
+    )
+    for folder, mode in ((shared, 0o770), (private, 0o700)):
+        folder.mkdir()
+        os.chown(folder, 50_003, group)
+        folder.chmod(mode)
+    subprocess.run([sys.executable, "-c", program, str(shared), str(private)], check=True)
+    assert {p.stat().st_gid for p in shared.rglob("*")} == {group}
+    assert {p.stat().st_gid for p in private.rglob("*")} == {50_002}
 
 
 def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:

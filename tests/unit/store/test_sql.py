@@ -14,6 +14,7 @@ import strata.store.sql
 import strata.store.sqlite
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.store.interface import Versioned
+from strata.store.local_file import obstacle
 from strata.store.sql import SqlConsensus
 from tests.conformance.consensus import ConsensusSuite
 
@@ -139,6 +140,33 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
             "a", None, Versioned(1, b"1")
         )
     assert caught.value.certain
+
+
+@pytest.mark.parametrize(
+    ("file", "reason", "cure"),
+    [
+        ("folder", "folder is a folder", "name a file in it"),
+        ("file/consensus.db", "file is no folder", "name a file in a folder"),
+        ("gone/below/consensus.db", "the folder {}/gone is missing", "mount its disk, make it"),
+    ],
+)
+def test_what_is_in_the_way_of_a_file_is_named(
+    tmp_path: Path, file: str, reason: str, cure: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    found = obstacle(tmp_path / file)
+    assert found[0].endswith(reason.format(tmp_path))
+    assert found[1].startswith(cure)
+    if "gone" not in file:  # such a folder is made
+        with pytest.raises(Unavailable) as caught:
+            SqlConsensus(f"sqlite:///{tmp_path}/{file}").compare_and_set(
+                "a", None, Versioned(1, b"1")
+            )
+        assert caught.value.certain
+        assert found[0] in str(caught.value)
+        assert found[1] in str(caught.value)
+    assert obstacle(tmp_path / "folder" / "consensus.db") == ("", "")
 
 
 def test_reading_a_file_that_is_not_there_makes_none(path: Path) -> None:

@@ -32,7 +32,7 @@ from strata.store.cures import CURES, folder_gone
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
-from strata.store.local_file import give_to
+from strata.store.local_file import give_to, open_itself
 from strata.store.named import other_bytes
 from strata.store.reference import ReferringBlob
 
@@ -242,9 +242,13 @@ class DiskBlob(ReferringBlob):
 
     def _restrict(self, path: Path, mode: int) -> None:
         """Give a new file or folder its rights, and to those whom the root belongs to."""
-        give_to(path, self.root)
-        with suppress(PermissionError):  # a file system without rights
-            path.chmod(mode)  # last: a change of owner may take rights away
+        opened = open_itself(path)
+        try:
+            give_to(opened, self.root)
+            with suppress(PermissionError):  # a file system without rights
+                os.fchmod(opened, mode)  # last: a change of owner may take rights away
+        finally:
+            os.close(opened)
 
 
 class _Draft:

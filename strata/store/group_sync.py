@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from strata.store.local_file import give_to
+from strata.store.local_file import give_to, open_itself
 
 WORDS: Final = 2 + 2 * 4096  # of 8 bytes: two counters, then tags of keys, then their numbers
 _SLOTS: Final = 4096
@@ -149,7 +149,7 @@ def _header(database: Path) -> bytes:
 def open_beside(file: Path, database: Path) -> int:
     """Open a file, creating it with the rights of the database if it is missing."""
     mode = database.stat().st_mode & 0o666
-    opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    opened = open_itself(file, os.O_RDWR | os.O_CREAT, mode)
     with suppress(PermissionError):  # another process has created it, with these rights
         give_to(opened, database)
         os.fchmod(opened, mode)

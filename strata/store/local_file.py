@@ -1,5 +1,6 @@
 """Why this user cannot use a file of this machine, and who can do something about it."""
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -67,19 +68,34 @@ def _refused(path: Path, what: str) -> tuple[str, str]:
     )
 
 
-def give_to(made: int | Path, like: Path) -> None:
-    """Give a new file or folder, or an open one, to those whom another path belongs to.
+def open_itself(path: Path, flags: int = os.O_RDONLY, mode: int = 0) -> int:
+    """Open a file or folder that Strata makes for itself, and nothing that a link leads to.
+
+    Whom a folder belongs to could put a link in its place: to a file that the superuser would write
+    into, and give away.
+    Raises: OSError, for links too.
+    """
+    opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    found = os.fstat(opened)
+    if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+        return opened
+    os.close(opened)
+    raise OSError(errno.EMLINK, "it is a link, or no file: remove it", str(path))
+
+
+def give_to(made: int, like: Path) -> None:
+    """Give an open file or folder, which is new, to those whom another path belongs to.
 
     The superuser gives it to that path's owner. Everybody gives it to its group, as far as they are
     in it and the group has rights.
     """
     with suppress(OSError):  # not in this group, a file system without owners, or no such path
-        wanted, found = like.stat(), os.stat(made)
+        wanted, found = like.stat(), os.fstat(made)
         above = os.geteuid() == 0
         owner = wanted.st_uid if above else found.st_uid
         group = wanted.st_gid if above or wanted.st_mode & stat.S_IRWXG else found.st_gid
         if (owner, group) != (found.st_uid, found.st_gid):
-            os.chown(made, owner, group)
+            os.fchown(made, owner, group)
 
 
 def user_name(number: int) -> str:

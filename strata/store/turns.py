@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from strata.store.local_file import give_to
+from strata.store.local_file import give_to, open_itself
 
 PATIENCE_S: Final = 2.0  # to wait for the one before; a live process takes some milliseconds
 _SLOTS: Final = 1024  # keys that share a slot merely wait for each other
@@ -35,7 +35,7 @@ class Turns:
         Raises: OSError.
         """
         mode = 0o600 if rights_of is None else rights_of.stat().st_mode & 0o666
-        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        self._file = open_itself(file, os.O_RDWR | os.O_CREAT, mode)
         with suppress(PermissionError):  # another process has created it, with these rights
             if rights_of is not None:
                 give_to(self._file, rights_of)

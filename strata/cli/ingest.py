@@ -7,6 +7,7 @@ import typer
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.remarks import busy, remark
+from strata.cli.visible import shown_count
 from strata.compact import pay_debt
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest as ingest_files
@@ -69,5 +70,8 @@ def ingest(
         runs = f"from {paid.runs_before:,} runs to {paid.runs_after:,}"
         remark(f"{shard}: too many runs waited to be merged; merged {runs}")
     if report.already_committed:
-        remark(f"{shard}: this interval is already committed; nothing was changed")
+        before = report.counts.taken_before
+        known = f"{shown_count(before, 'file')} taken in before; once more: --again"
+        why = known if before else "this interval is already committed"
+        remark(f"{shard}: nothing was changed: {why}")
     return answer(report.to_json())

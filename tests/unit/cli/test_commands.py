@@ -120,6 +120,20 @@ def test_ingest_reports_what_it_committed_and_knows_it_the_second_time(cli: Cli)
     assert (again["already_committed"], again["seqno"]) == (True, 2)
 
 
+def test_nothing_new_is_said_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(tmp_path, capsys)
+    cli.create()
+    file = cli.file("in.jsonl", '{"id": 1}')
+    said = {}
+    for lower in (1000, 2000, 1000):
+        bounds = ("--lower", str(lower), "--upper", str(lower + 1000))
+        said[lower] = cli.run("ingest", "events", "--from", file, *bounds)[2]
+    assert "1 file taken in before; once more: --again" in said[2000]
+    assert "this interval is already committed" in said[1000]
+
+
 def test_read_writes_columns_then_t_and_d(cli: Cli) -> None:
     cli.create()
     cli.ingest(0, '{"id": 2, "kind": "b"}', '{"id": 1, "kind": "a", "payload": {"x": [1]}}')

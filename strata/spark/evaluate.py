@@ -8,7 +8,8 @@ raise it, and the others still get their verdict.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -41,6 +42,9 @@ from strata.store.open import Stores
 
 PART = "__part"  # no column of a shard can have this name: declarations check names
 ERROR_CHARS = 500
+# Filters run one at a time, however many shards a job works on: the time of one that takes for ever
+# would be that of the filters beside it, which wait for its cores.
+_TURN: Final = Lock()
 SECONDS = ValidateSettings().filter_seconds
 
 
@@ -68,7 +72,8 @@ class SparkEvaluator:
     ) -> list[Evaluated]:
         """Return the result of each part."""
         judge = _Judge(self.spark, self.store, self.relations, filter, groups, self.seconds)
-        return _evaluate(judge, list(refs), time.monotonic() + 2 * self.seconds)
+        with _TURN:
+            return _evaluate(judge, list(refs), time.monotonic() + 2 * self.seconds)
 
     def witness(self, filter: Filter, ref: PartRef, /) -> list[SeenValues]:
         """Return the values of a filter's sub-expressions on the rows of a part.
@@ -83,7 +88,8 @@ class SparkEvaluator:
             return list(witnessed(spark, rows, relation, filter))
 
         try:
-            return run_within(spark, self.seconds, looked)
+            with _TURN:
+                return run_within(spark, self.seconds, looked)
         except Exception:  # the finding stands, whether or not it can be explained
             return []
 
@@ -238,10 +244,10 @@ def _understood(spark: SparkSession, state: State, logged: Filter, seconds: floa
     """Return a filter of the log in executable form; raises InvalidRequest if it must not run."""
     now = (logged.now_low, logged.now_high)
     try:
-        # Analysis evaluates constants, which may take for ever.
-        return run_within(
-            spark, seconds, lambda: admitted_again(spark, state.relation, logged, now=now)
-        )
+        with _TURN:  # analysis evaluates constants, which may take for ever
+            return run_within(
+                spark, seconds, lambda: admitted_again(spark, state.relation, logged, now=now)
+            )
     except TooLong as error:
         raise InvalidRequest("the filter is not understood in time", reason=str(error)) from None
 

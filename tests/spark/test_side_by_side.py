@@ -2,7 +2,9 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from strata.jobs.ingest.main import main as ingest
 from strata.jobs.session import each_on_spark
 from strata.jobs.stats.main import main as stats
 from strata.jobs.validate.main import main as validate
-from strata.model.settings import Settings, SparkSettings
+from strata.model.settings import Settings, SparkSettings, StoreSettings
+from strata.spark import evaluate
 
 pytestmark = pytest.mark.spark
 Job = Callable[[Sequence[str]], int]
@@ -76,6 +79,27 @@ def test_threads_have_the_settings_of_the_session(spark: SparkSession) -> None:
 
     found = each_on_spark(spark, settings, NAMES, looked)
     assert [one["found"] for one in found] == ["false"] * len(NAMES)
+
+
+def test_a_filter_takes_none_of_the_time_of_one_beside_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter that takes for ever would let those of other shards end without a verdict."""
+    spans, seconds = [], 0.4
+
+    def slow(judge: object, refs: object, end: float) -> list[object]:
+        began = time.monotonic()
+        time.sleep(1.5 * seconds)
+        spans.append((began, time.monotonic(), end - began))
+        return []
+
+    monkeypatch.setattr(evaluate, "_evaluate", slow)
+    asked: Any = evaluate.spark_evaluator(spark, StoreSettings("memory:", "memory:"), [], seconds)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: asked(None, []), range(3)))
+    (_, first, _), (second, _, _), _ = spans
+    assert first <= second
+    assert min(left for _, _, left in spans) > 1.9 * seconds
 
 
 class _World:

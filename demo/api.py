@@ -121,11 +121,6 @@ class Api:
         """Return queued, running, success or failed."""
         return str(self._read(f"/api/v2/dags/{dag}/dagRuns/{quote(run)}")["state"])
 
-    def task_state(self, dag: str, run: str, task: str) -> str:
-        """Return the state of a task of a run; empty while it has none."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}"
-        return str(self._read(path)["state"] or "")
-
     def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
         """Return the task instances of a run, by the task's name."""
         found = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances")

@@ -22,7 +22,7 @@ from demo import places
 from demo.airflow import start
 from demo.faults import CATALOGUE, Injected, Site
 from demo.progress import Progress
-from demo.stages import Runs, Stage, StageError
+from demo.stages import Stage, StageError, run_stage
 from strata.config.settings import load_settings
 from strata.machine.machine import Machine
 from strata.model.journals import is_journal
@@ -101,8 +101,9 @@ def _validate(config: Path) -> dict[str, Any] | None:
         progress.stage("Airflow")
         instance = start(schedules=False, tell=progress.detail, config=config)
         try:
-            with Runs(instance, progress) as runs:
-                runs.stage(Stage("soft evaluation", "soft_evaluation", "validate", {}))
+            run_stage(
+                instance, Stage("soft evaluation", "soft_evaluation", "validate", {}), progress
+            )
         except StageError as error:
             console.print(f"\n[bold]the DAG run failed, as it should:[/]\n{error}\n", markup=True)
         else:

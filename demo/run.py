@@ -23,7 +23,7 @@ from demo.airflow import Instance, StartError, start
 from demo.landing import YEAR_DAYS, make_landing
 from demo.memory import PeakMemory
 from demo.progress import Progress
-from demo.stages import Runs, Stage, StageError
+from demo.stages import Stage, StageError, run_stage
 from demo.summary import Figures, by_name, print_summary
 
 # Nobody edits a DAG meanwhile, and to read them every half minute takes time from the jobs.
@@ -130,13 +130,12 @@ def _work(
 ) -> _Done:
     results: dict[str, dict[str, Any]] = {}
     before: Future[dict[str, Mapping[str, Any]]] | None = None
-    with Runs(instance, progress) as runs:
-        for stage in stages(days, budget_bytes):
-            if stage.key == "backfill":  # it changes none of what is compared
-                before = beside.submit(inspect_shards)
-            if stage.key == "compact" and before is not None:
-                before.result()
-            results[stage.key] = runs.stage(stage)
+    for stage in stages(days, budget_bytes):
+        if stage.key == "backfill":  # it changes none of what is compared
+            before = beside.submit(inspect_shards)
+        if stage.key == "compact" and before is not None:
+            before.result()
+        results[stage.key] = run_stage(instance, stage, progress)
     return _Done(results, before.result() if before else {})
 
 

@@ -3,21 +3,17 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from demo.airflow import Instance
-from demo.api import ENDED, ApiError
+from demo.api import ENDED
 from demo.progress import Progress
 from demo.tasklog import last_lines, log_file
 
 POLL_SECONDS: Final = 0.5
 TAIL_LINES: Final = 30
-# A task in one of these is not tried again.
-FAILED: Final = frozenset({"failed", "upstream_failed", "skipped", "removed"})
 
 
 class StageError(Exception):
@@ -39,74 +35,44 @@ class Stage:
         return str(self.conf.get("action", self.task))
 
 
-@dataclass(slots=True)
-class Runs:
-    """The runs of one demo, one after the other; the end of the block waits for all of them.
+def run_stage(instance: Instance, stage: Stage, progress: Progress) -> dict[str, Any]:
+    """Run a stage to its end and return what its job wrote.
 
-    Their DAGs are unpaused for the time of the block only.
+    The DAG is unpaused for the time of the stage only.
+    Raises: StageError.
     """
-
-    instance: Instance
-    progress: Progress
-    _open: list[tuple[Stage, str]] = field(default_factory=list)  # what follows the task may run
-
-    def stage(self, stage: Stage) -> dict[str, Any]:
-        """Trigger a stage's run, wait for the end of its task, and return what its job wrote.
-
-        What the run does after its task goes on beside the next stage.
-        Raises: StageError.
-        """
-        self.progress.stage(stage.name)
-        api = self.instance.api
-        api.pause(stage.dag, paused=False)
+    progress.stage(stage.name)
+    api = instance.api
+    api.pause(stage.dag, paused=False)
+    try:
         run = api.trigger(stage.dag, stage.conf)
-        self._open.append((stage, run))
-        while (state := api.task_state(stage.dag, run, stage.task)) != "success":
-            if state in FAILED:
-                self._wait(stage, run)
-                raise StageError(_why(self.instance, stage, run))
-            self.progress.detail(_doing(self.instance, stage, run, state))
-            self._pause()
-        value = api.returned(stage.dag, run, stage.task)
-        result: dict[str, Any] = json.loads(Path(value["result"]).read_text("utf-8"))
-        return result
-
-    def __enter__(self) -> Self:
-        """Begin without a run."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Wait for all runs, unless one has failed. Raises: StageError."""
-        try:
-            for stage, run in self._open if kind is None else ():
-                if self._wait(stage, run) == "failed":
-                    raise StageError(_why(self.instance, stage, run))
-        finally:
-            for dag in {stage.dag for stage, _ in self._open}:
-                with suppress(ApiError, OSError):  # an Airflow that has ended
-                    self.instance.api.pause(dag, paused=True)
-
-    def _wait(self, stage: Stage, run: str) -> str:
-        while (state := self.instance.api.run_state(stage.dag, run)) not in ENDED:
-            self._pause()
-        return state
-
-    def _pause(self) -> None:
-        dead = self.instance.processes.dead()
-        if dead:
-            raise StageError(f"Airflow's {dead[0].name} ended by itself; its log: {dead[0].log}")
-        time.sleep(POLL_SECONDS)
+        while (state := api.run_state(stage.dag, run)) not in ENDED:
+            progress.detail(_doing(instance, stage, run))
+            _check_alive(instance)
+            time.sleep(POLL_SECONDS)
+    finally:
+        api.pause(stage.dag, paused=True)
+    if state == "failed":
+        raise StageError(_why(instance, stage, run))
+    value = api.returned(stage.dag, run, stage.task)
+    result: dict[str, Any] = json.loads(Path(value["result"]).read_text("utf-8"))
+    return result
 
 
-def _doing(instance: Instance, stage: Stage, run: str, state: str) -> str:
+def _doing(instance: Instance, stage: Stage, run: str) -> str:
+    """Return what the task's log says last; Airflow's own answer costs it five times the time."""
     file = log_file(instance.home, stage.dag, run, stage.task)
-    said = last_lines(file, 1) if file else []
-    return " · ".join([f"task {state or 'none yet'}", *said])
+    if file is None:
+        return "the task has not begun"
+    tried = file.stem.partition("=")[2]
+    state = "task running" if tried == "1" else f"task running, try {tried}"
+    return " · ".join([state, *last_lines(file, 1)])
+
+
+def _check_alive(instance: Instance) -> None:
+    dead = instance.processes.dead()
+    if dead:
+        raise StageError(f"Airflow's {dead[0].name} ended by itself; its log: {dead[0].log}")
 
 
 def _why(instance: Instance, stage: Stage, run: str) -> str:

@@ -69,7 +69,7 @@ class SparkSettings(Declared):
     master: str = "local[2]"  # used when spark-submit names none
     driver_memory_mib: Annotated[int, Range(256)] = 2048
     shuffle_partitions: Positive = 4
-    shards_at_once: Positive = 2  # of a job over several shards
+    shards_at_once: Positive = 1  # of a job over several shards
 
     def __repr__(self) -> str:
         """Return the fields without passwords."""

@@ -54,31 +54,32 @@ def _short_manifest(site: Site, draw: Random) -> Injected | None:
 
 def _part_twice(site: Site, draw: Random) -> Injected | None:
     """Name one part twice: every row of it counts double."""
-    for batch in _drawn(site, draw)[:1]:
-        table = site.manifest(batch)
-        key = site.record(
-            batch, pa.concat_tables([table, table.slice(0, 1)]), parts=batch.parts + 1
-        )
-        return Injected(key, "2 times", "a part is named twice")
-    return None
+    batch = next(iter(_drawn(site, draw)), None)
+    if batch is None:
+        return None
+    table = site.manifest(batch)
+    key = site.record(batch, pa.concat_tables([table, table.slice(0, 1)]), parts=batch.parts + 1)
+    return Injected(key, "2 times", "a part is named twice")
 
 
 def _manifest_flipped(site: Site, draw: Random) -> Injected | None:
-    for batch in _drawn(site, draw)[:1]:
-        key = batch.manifest or ""
-        data = bytearray(site.data(key))
-        data[len(data) // 2] ^= 0xFF
-        site.overwrite(key, bytes(data))
-        return Injected(key, "", "a byte of a manifest flipped")
-    return None
+    batch = next(iter(_drawn(site, draw)), None)
+    if batch is None:
+        return None
+    key = batch.manifest or ""
+    data = bytearray(site.data(key))
+    data[len(data) // 2] ^= 0xFF
+    site.overwrite(key, bytes(data))
+    return Injected(key, "", "a byte of a manifest flipped")
 
 
 def _manifest_lost(site: Site, draw: Random) -> Injected | None:
-    for batch in _drawn(site, draw)[:1]:
-        key = batch.manifest or ""
-        site.stores.blob.delete(key)
-        return Injected(key, "", "a manifest deleted")
-    return None
+    batch = next(iter(_drawn(site, draw)), None)
+    if batch is None:
+        return None
+    key = batch.manifest or ""
+    site.stores.blob.delete(key)
+    return Injected(key, "", "a manifest deleted")
 
 
 def _union_narrow(site: Site, draw: Random) -> Injected | None:
@@ -109,10 +110,11 @@ def _ipc(table: pa.Table) -> bytes:
 
 
 def _updates_miscounted(site: Site, draw: Random) -> Injected | None:
-    for batch in _drawn(site, draw)[:1]:
-        site.exchange({batch.manifest or "": replace(batch, updates=batch.updates + 1)})
-        return Injected(batch.manifest or "", "updates", "the state counts an update more")
-    return None
+    batch = next(iter(_drawn(site, draw)), None)
+    if batch is None:
+        return None
+    site.exchange({batch.manifest or "": replace(batch, updates=batch.updates + 1)})
+    return Injected(batch.manifest or "", "updates", "the state counts an update more")
 
 
 def _run_disordered(site: Site, draw: Random) -> Injected | None:

@@ -16,28 +16,31 @@ Rewrite = Callable[[pa.Table], pa.Table | None]
 
 
 def _flipped(site: Site, draw: Random) -> Injected | None:
-    for place in site.places(draw)[:1]:
-        data = bytearray(site.data(place.ref.key))
-        at = draw.randrange(4, len(data) // 2)  # inside the pages, which carry checksums
-        data[at] ^= 0xFF
-        site.overwrite(place.ref.key, bytes(data))
-        return Injected(place.ref.key, "", f"byte {at} flipped")
-    return None
+    place = next(iter(site.places(draw)), None)
+    if place is None:
+        return None
+    data = bytearray(site.data(place.ref.key))
+    at = draw.randrange(4, len(data) // 2)  # inside the pages, which carry checksums
+    data[at] ^= 0xFF
+    site.overwrite(place.ref.key, bytes(data))
+    return Injected(place.ref.key, "", f"byte {at} flipped")
 
 
 def _truncated(site: Site, draw: Random) -> Injected | None:
-    for place in site.places(draw)[:1]:
-        data = site.data(place.ref.key)
-        site.overwrite(place.ref.key, data[: len(data) * 2 // 3])
-        return Injected(place.ref.key, "", "a third of the part cut off")
-    return None
+    place = next(iter(site.places(draw)), None)
+    if place is None:
+        return None
+    data = site.data(place.ref.key)
+    site.overwrite(place.ref.key, data[: len(data) * 2 // 3])
+    return Injected(place.ref.key, "", "a third of the part cut off")
 
 
 def _lost(site: Site, draw: Random) -> Injected | None:
-    for place in site.places(draw)[:1]:
-        site.stores.blob.delete(place.ref.key)
-        return Injected(place.ref.key, "does not exist", "part deleted")
-    return None
+    place = next(iter(site.places(draw)), None)
+    if place is None:
+        return None
+    site.stores.blob.delete(place.ref.key)
+    return Injected(place.ref.key, "does not exist", "part deleted")
 
 
 def _exchanged(site: Site, draw: Random) -> Injected | None:

@@ -155,7 +155,7 @@ def _batch_row(batch: Batch) -> list[object]:
 
 
 def _run_row(run: RunSummary) -> list[object]:
-    return [*plain(run).values()]
+    return [_short(run.order) if n == "order" else getattr(run, n) for n in _names(RunSummary)]
 
 
 def _declared(spec: ShardSpec, relations: tuple[Relation, ...]) -> Raw:

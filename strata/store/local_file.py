@@ -1,4 +1,4 @@
-"""Why this user cannot use a file of this machine, and who can do something about it."""
+"""Files of this machine: why this user cannot use one and who can help, and whose new ones are."""
 
 import errno
 import os
@@ -77,7 +77,7 @@ def open_itself(path: Path, flags: int = os.O_RDONLY, mode: int = 0) -> int:
     """
     opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     found = os.fstat(opened)
-    if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+    if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink <= 1):
         return opened
     os.close(opened)
     raise OSError(errno.EMLINK, "it is a link, or no file: remove it", str(path))

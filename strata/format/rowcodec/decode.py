@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from strata.format.encodings import DIMENSIONS, arrow_type
+from strata.format.rowcodec.encode import raw_bytes
 from strata.format.rowcodec.fields import (
     DATUM,
     DIMENSION,
@@ -31,7 +32,7 @@ from strata.format.types.rights import ROLES
 from strata.format.types.row import ROLE, ROLE_SUFFIX, Form, Message, signed, unsigned
 from strata.format.values import packed
 from strata.format.values.packed import NUMERIC_BYTES
-from strata.format.values.physical import kernel_bytes, offsets, pack_mask, turn_sign
+from strata.format.values.physical import offsets, pack_mask, turn_sign
 from strata.kernels import digits, row_read, row_times
 from strata.kernels.arrays import Bools, Bytes, Ints, Words
 from strata.model.types import ColumnType, Kind
@@ -87,7 +88,7 @@ def decode_batch(
     """
     ends = offsets(rows)
     odd = np.zeros(len(rows), np.bool_)
-    whole = Spans(kernel_bytes(rows.buffers()[2]), ends[:-1].copy(), ends[1:].copy(), odd)
+    whole = Spans(raw_bytes(rows.buffers()[2]), ends[:-1].copy(), ends[1:].copy(), odd)
     columns = whole.datums(len(types), wanted)
     arrays = [read_column(c, types[i]) for c, i in zip(columns, wanted, strict=True)]
     return arrays, odd

@@ -113,7 +113,7 @@ def _float(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _texts(ends: Ints, data: pa.Buffer | None, valid: Bools, column_type: ColumnType) -> Datums:
     tag, head = tag_of(column_type)
     sizes = row_write.text_sizes(ends, valid, head)
-    raw = kernel_bytes(data)
+    raw = raw_bytes(data)
 
     def put(out: Bytes, at: Ints, frame: int) -> None:
         row_write.put_texts(ends, raw, valid, sizes, tag, head, frame, out, at)
@@ -128,6 +128,11 @@ def _text(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _block(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends = (np.arange(len(array) + 1) + array.offset) * array.type.byte_width
     return _texts(ends, array.buffers()[1], valid, column_type)
+
+
+def raw_bytes(buffer: pa.Buffer | None) -> Bytes:
+    """Return a buffer as bytes for the kernels of this room, which expect one at least."""
+    return kernel_bytes(buffer if buffer else pa.py_buffer(b"\0"))
 
 
 def _messages(inner: Ints, valid: Bools, column_type: ColumnType) -> tuple[Ints, Any]:
@@ -219,7 +224,7 @@ def _decimal(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _numeric(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     packed = array.field(1)
     start = packed.offset * NUMERIC_BYTES
-    raw = kernel_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
+    raw = raw_bytes(packed.buffers()[1])[start : start + len(packed) * NUMERIC_BYTES]
     return _numerics(*digits.packed_digits(raw, valid), column_type)
 
 
@@ -269,7 +274,7 @@ def _record(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
 def _map(array: pa.Array, valid: Bools, column_type: ColumnType) -> Datums:
     ends, used = _elements(array)
     keys, child = array.keys[used], datums_of(array.items[used], column_type.inner)
-    key_ends, key_data = offsets(keys), kernel_bytes(keys.buffers()[2])
+    key_ends, key_data = offsets(keys), raw_bytes(keys.buffers()[2])
     entries = row_write.entry_sizes(key_ends, child.sizes)
     sizes, put_all = _messages(row_write.framed_sums(entries, ends), valid, column_type)
 

@@ -33,9 +33,7 @@ def kernel_bytes(buffer: pa.Buffer | None) -> Bytes:
 
     Kernels are compiled for one kind of array, and who made a buffer decides whether it is.
     """
-    if buffer is None or buffer.size == 0:
-        return kernel_bytes(pa.py_buffer(b"\0"))
-    view = np.frombuffer(buffer, np.uint8)
+    view = np.frombuffer(buffer or b"", np.uint8)
     view.setflags(write=False)
     return view
 

@@ -43,7 +43,7 @@ def validate_shards(
     policy = policy_of(stores, settings.rollout)
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
-    reports: list[ValidationReport] = []
+    found: dict[str, ValidationReport] = {}
     sums: dict[str, SumsCheck] = {}
     import_beside("strata.jobs.validate.expectations")  # what builds the report: 5 s
 
@@ -62,7 +62,7 @@ def validate_shards(
             read=settings.read,
             seconds=settings.validate.filter_seconds,
         )
-        reports.append(report)
+        found[name] = report
         most_bytes = scope.budget.size_bytes
         compared = checked_as_declared(stores, name, settings.read, most_bytes)
         if compared is None:
@@ -73,7 +73,7 @@ def validate_shards(
         return {"shard": name, **sums_counts(compared)}
 
     done = each_on_spark(spark, settings, names, validated)
-    reports.sort(key=lambda one: names.index(one.shard))
+    reports = [found[name] for name in names if name in found]
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
 
     def reported() -> tuple[Mapping[str, Any], int]:

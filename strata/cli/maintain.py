@@ -1,6 +1,7 @@
 """Commands that keep a shard in shape: compact, merges, stats backfill, stats trim, stats show."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -16,12 +17,14 @@ from strata.cli.parts import full_keys, short_names
 from strata.cli.remarks import remark, watched
 from strata.cli.tables import Table, pairs, rows
 from strata.compact import compact_shard, merge_history, preview
-from strata.config.filters import load_filters
+from strata.config.filters import RegisteredFilter, load_filters
+from strata.expr.filter import Filter
 from strata.format.manifest import stats_columns
 from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
+from strata.maintain.registered import named
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -318,16 +321,20 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 
 def _registered(context: Context, shard: str) -> list[Named]:
-    """Return the shard's registered filters, analysed; Spark starts only if there are any."""
+    """Return the shard's registered filters; Spark starts only if one of them is not plain."""
     filters = load_filters(context.settings.filters_dir, shard)
-    if not filters:
-        return []
-    from strata.cli.spark import session
-    from strata.spark.front.registered import named
-
     relation = context.machine.load(shard).relation
-    with session(context) as spark:
-        return named(spark, relation, filters)
+    with ExitStack() as stack:
+
+        def analyse(filter: RegisteredFilter) -> Filter:
+            from strata.cli.spark import session
+
+            spark = stack.enter_context(session(context))  # the first one for all
+            from strata.spark.front.registered import analyse_registered
+
+            return analyse_registered(spark, relation, filter)
+
+        return named(relation, filters, analyse)
 
 
 def _trim_tables(report: TrimShardReport) -> list[Table]:

@@ -83,6 +83,11 @@ class MergeTask:
     worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
 
     @property
+    def read_bytes(self) -> int:
+        """Return how many stored bytes the task reads at most."""
+        return sum(ref.size_bytes for parts in self.runs for ref in parts)
+
+    @property
     def weight(self) -> int:
         """Return an estimate of the merged rows: those of the row groups that may hold some."""
         return sum(

@@ -1,51 +1,44 @@
-"""The session of a job, made by Java while Python loads the engine.
+"""The settings and the Spark of a job.
 
-So a job is two modules: `main`, which knows its arguments and loads nothing, and `work`.
+A job is two modules: `main`, which knows its arguments and loads nothing, and `work`, which `main`
+imports while Java makes the context.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strata.config.settings import load_settings
-from strata.jobs.entry import each_shard
 from strata.jobs.pulse import PULSE
 from strata.model.settings import Settings
 
 if TYPE_CHECKING:  # `strata.session` comes first: it names the cure for a missing PySpark
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
+
+    from strata.session.job_spark import JobSpark
 
 
 @contextmanager
-def session_beside(
-    name: str, config: str | None, work: str
-) -> "Iterator[tuple[SparkSession, Settings]]":
-    """Yield the session of a job and its settings, with the module `work` loaded.
+def job_session(
+    name: str, config: str | None, *, workers: bool = True, session: bool = False
+) -> "Iterator[tuple[JobSpark, Settings]]":
+    """Yield the Spark of a job and its settings.
 
-    Raises: InvalidRequest for settings, a PySpark or executors that cannot be used.
+    What the job needs in any case is begun at once: `workers` for tasks, a `session` for filters.
+    Raises: InvalidRequest for settings or a PySpark that cannot be used.
     """
-    from strata.session.session import spark_session
-
     settings = load_settings(config, os.environ)
-    with spark_session(name, settings.spark, workers=True, engine=work) as spark:
-        from strata.spark import tasks_under_way
+    from strata.session.job_spark import job_spark
 
-        with PULSE.watching(tasks_under_way(spark)):
+    with job_spark(name, settings.spark) as spark:
+        if workers or session:
+            spark.begin(workers=workers, session=session)
+        with PULSE.watching(lambda: spark.about(_tasks)):
             yield spark, settings
 
 
-def each_on_spark(
-    spark: "SparkSession",
-    settings: Settings,
-    names: Iterable[str],
-    work: Callable[[str], Mapping[str, Any]],
-) -> list[dict[str, Any]]:
-    """Work on shards as `each_shard`, `spark.shards_at_once` of them side by side.
+def _tasks(context: "SparkContext") -> str:
+    from strata.spark.progress import tasks_under_way
 
-    A shard of a few parts leaves most cores idle, and so does the end of each shard's last wave.
-    """
-    from strata.session.session import activate
-
-    return each_shard(names, work, settings.spark.shards_at_once, partial(activate, spark))
+    return tasks_under_way(context)

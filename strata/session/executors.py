@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from strata.errors import InvalidRequest
 
@@ -25,13 +25,12 @@ _REASONS: Final = (
 )
 
 
-def require_executors(spark: SparkSession) -> None:
+def require_executors(context: SparkContext) -> None:
     """Run one tiny task a core that imports the engine's requirements.
 
     Raises: InvalidRequest, naming the executor, its interpreter, the missing module and the cure.
     Cost: starts the workers' interpreters, which the job's first tasks then reuse.
     """
-    context = spark.sparkContext
     tasks = max(1, context.defaultParallelism)
     try:
         found = context.parallelize(range(tasks), tasks).map(_probe(NEEDED)).collect()

@@ -1,7 +1,7 @@
 """Build Spark sessions for jobs, the command line and tests. No other module builds one.
 
-A job's session takes Java two seconds, and the job's engine takes Python more than one: they are
-made side by side. So nothing here may import the engine.
+Nothing here may import the engine: a job loads it while Java makes the context
+(`strata.session.job_spark`).
 
 Master and memory come from spark-submit if there is one, otherwise (tests, command line, a shell)
 from the settings. The meaning of a filter depends on the session, so ANSI mode and zone are pinned
@@ -50,51 +50,70 @@ WORKERS: Final[Mapping[str, str]] = {
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
 
-# Contexts whose workers are starting: for some seconds tasks would wait for them.
-_starting: Final[set[str]] = set()
-
 # They print every analysis error, expected ones too, as a wall of Java on stderr.
 NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 @contextmanager
 def spark_session(
-    app_name: str,
-    settings: SparkSettings,
-    extra: Mapping[str, str] | None = None,
-    *,
-    workers: bool = False,
-    engine: str = "",
+    app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Yield the session of a job, and stop it afterwards unless it was there before.
+    """Yield a session, and stop it afterwards unless it was there before.
 
-    `extra` is Spark configuration on top, for tests and benchmarks. `workers`: start the Python
-    workers of this machine beside the block, for a job that has tasks for them in any case.
-    `engine`: the module that the block imports; it is loaded while Java makes the session.
+    `extra` is Spark configuration on top, for tests and benchmarks.
     """
-    for name in NOISY:
-        logging.getLogger(name).disabled = True
     before = SparkSession.getActiveSession()
     if before is not None:
         yield before
         return
-    _prepare_environment(settings)
-    builder = SparkSession.builder.appName(app_name)
-    for key, value in {**_configuration(settings), **(extra or {})}.items():
-        builder = builder.config(key, value)
-    with _beside(engine):
-        spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    context = new_context(app_name, settings, extra)
+    spark = session_over(context, settings, extra)
     try:
-        if not str(spark.sparkContext.master).startswith("local"):
-            require_executors(spark)
-        elif workers:
-            name = str(spark.sparkContext.applicationId)  # a context that has ended has none
-            _starting.add(name)
-            Thread(target=_load_workers, args=(spark.sparkContext, name), daemon=True).start()
         yield spark
     finally:
-        _stop(spark)
+        stop_context(context, spark)
+
+
+def new_context(
+    app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
+) -> SparkContext:
+    """Return a new context, which runs tasks; on a cluster, its executors are looked at.
+
+    Raises: InvalidRequest for executors that cannot run Strata.
+    """
+    _prepare_environment(settings)
+    conf = SparkConf().setAppName(app_name)
+    for key, value in {**_configuration(settings), **(extra or {})}.items():
+        conf.set(key, value)
+    context = SparkContext(conf=conf)
+    context.setLogLevel("ERROR")
+    if not is_local(context):
+        try:
+            require_executors(context)
+        except BaseException:
+            stop_context(context)
+            raise
+    return context
+
+
+def session_over(
+    context: SparkContext, settings: SparkSettings, extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return the session of a context, which understands filters."""
+    for name in NOISY:
+        logging.getLogger(name).disabled = True
+    builder = SparkSession.builder
+    for key, value in {**_configuration(settings), **(extra or {})}.items():
+        if key.startswith("spark.sql."):  # Java has all others with the context
+            builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    assert spark.sparkContext is context
+    return spark
+
+
+def is_local(context: SparkContext) -> bool:
+    """Return whether tasks run on this machine, inside the driver's Java machine."""
+    return str(context.master).startswith("local")
 
 
 def activate(spark: SparkSession) -> None:
@@ -105,20 +124,6 @@ def activate(spark: SparkSession) -> None:
     """
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-
-
-@contextmanager
-def _beside(module: str) -> Iterator[None]:
-    """Import a module, if one is named, beside the block.
-
-    A failure is left to the next import of it.
-    """
-    loader = import_beside(module) if module else None
-    try:
-        yield
-    finally:
-        if loader is not None:
-            loader.join()
 
 
 def import_beside(module: str) -> Thread:
@@ -133,31 +138,29 @@ def import_beside(module: str) -> Thread:
     return loader
 
 
-def _stop(spark: SparkSession) -> None:
-    """Stop a session without the wait for its server of accumulators, which looks once a second."""
-    context = spark.sparkContext
+def stop_context(
+    context: SparkContext, session: SparkSession | None = None, *, quietly: bool = False
+) -> None:
+    """Stop a context without the wait for its server of accumulators, which looks once a second.
+
+    `quietly`: say nothing of tasks that are under way, which Spark prints as errors.
+    """
     server = getattr(context, "_accumulatorServer", None)
     context._accumulatorServer = None  # type: ignore[assignment]  # or it would be waited for
-    spark.stop()
+    if quietly:
+        context.setLogLevel("OFF")
+    (context if session is None else session).stop()
     if server is not None:
         Thread(target=server.shutdown, daemon=True).start()
 
 
-def _load_workers(context: SparkContext, application: str) -> None:
+def load_workers(context: SparkContext) -> None:
     """Let Spark start its daemon of workers, which takes 2 s, with a task that does nothing.
 
-    A failure is left to the job's own tasks.
+    On a cluster there are workers already: `new_context` has asked them.
     """
-    try:
-        with suppress(Exception):
-            context.parallelize([0], 1).map(int).collect()
-    finally:
-        _starting.discard(application)
-
-
-def workers_start(context: SparkContext) -> bool:
-    """Return whether the workers that `spark_session` was asked to start are not there yet."""
-    return str(context.applicationId) in _starting
+    if is_local(context):
+        context.parallelize([0], 1).map(int).collect()
 
 
 def submitted() -> bool:

@@ -24,6 +24,7 @@ from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
 from strata.machine.reader_hold import reading
+from strata.model.runner import Runner
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, StoreSettings, ValidateSettings
 from strata.read.scan import DEFAULTS
@@ -193,6 +194,7 @@ def validate(  # noqa: PLR0913 - options, by name
     used: Sequence[LoggedFilter] = (),
     read: ReadSettings = DEFAULTS,
     seconds: float = SECONDS,
+    runner: Runner | None = None,
 ) -> ValidationReport:
     """Validate one shard on Spark: these filters softly, and the format of its parts.
 
@@ -200,7 +202,7 @@ def validate(  # noqa: PLR0913 - options, by name
     is more than an expression of certified functions, the report gives the reason; this is no
     error. A filter's query is stopped after `seconds`, and then its parts have no verdict. The
     skips of each filter are kept as a receipt, for `strata replay --shard`. The checked parts stay
-    stored meanwhile, by a hold of `read.hold_ms`.
+    stored meanwhile, by a hold of `read.hold_ms`. `runner`: of format checks, by default Spark's.
     Units: `now` in milliseconds: the value of now(), which overrides that of the filters.
     Raises: InvalidRequest for a filter that Spark cannot analyse.
     """
@@ -213,7 +215,9 @@ def validate(  # noqa: PLR0913 - options, by name
             except InvalidRequest as error:
                 unusable.append(f"{one.filter.sql[:ERROR_CHARS]}: {error}")
         evaluator = spark_evaluator(spark, stores.settings, state.relations, seconds)
-        report = validate_shard(stores, name, checks, evaluator, spark_runner(spark), scope)
+        report = validate_shard(
+            stores, name, checks, evaluator, runner or spark_runner(spark), scope
+        )
         if scope.parts is None:  # a replay of single parts decides nothing new
             _keep_receipts(stores, state, checks, report)
         return replace(report, unusable=tuple(unusable))

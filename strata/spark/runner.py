@@ -3,7 +3,7 @@
 Items are sent in waves of tasks, one item a task. Two waves are under way at a time, so no core
 idles at the end of a wave, and results reach the driver in order without all being held. Up to two
 waves are sent as one, which begins with the heaviest items.
-While a job's workers start, which takes seconds, work on little data is done here instead.
+A job's runner (`strata.jobs.runner`) does little work here while its workers start.
 An error of the engine travels as a value and is raised unchanged on the driver, because Spark would
 wrap it in a page of Java.
 """
@@ -14,11 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
-from strata.model.runner import Runner, heaviest_first, on_cores, serial, share
-from strata.session.session import workers_start
+from strata.model.runner import Runner, heaviest_first, on_cores, share
 from strata.store import bill
 
 A = TypeVar("A")
@@ -27,20 +27,20 @@ Outcome = tuple[B | None, StrataError | None, dict[str, int]]
 
 WAVES: Final = 2  # waves under way at once
 TASKS_PER_CORE: Final = 2  # tasks in one wave
-LITTLE_BYTES: Final = 2 << 20  # stored bytes that one core reads before the workers are there
 
 
 def spark_runner(spark: SparkSession) -> Runner:
+    """Return the runner of a session's context; see `context_runner`."""
+    return context_runner(spark.sparkContext)
+
+
+def context_runner(context: SparkContext) -> Runner:
     """Return the runner that sends each item to its own task.
 
     Functions and items must be picklable; the workers import only `strata`.
     """
-    context = spark.sparkContext
 
     def run(function: Callable[[A], B], items: Sequence[A]) -> Iterator[B]:
-        if workers_start(context) and _is_little(items):
-            yield from serial(partial(on_cores, 1, function), items)
-            return
         cores = context.defaultParallelism
         size = TASKS_PER_CORE * max(1, cores)
         if len(items) <= WAVES * size:
@@ -68,12 +68,6 @@ def spark_runner(spark: SparkSession) -> Runner:
                     future.cancel()
 
     return run
-
-
-def _is_little(items: Sequence[object]) -> bool:
-    """Return whether items say how much they read, and that it is little."""
-    sizes = [getattr(item, "read_bytes", LITTLE_BYTES + 1) for item in items]
-    return sum(sizes) <= LITTLE_BYTES
 
 
 def attempt(function: Callable[[A], B], item: A) -> Outcome[B]:

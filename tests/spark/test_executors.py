@@ -21,7 +21,7 @@ LIBRARIES = sorted(str(path) for path in (HOME / "python" / "lib").glob("*.zip")
 
 
 def test_workers_that_have_everything_pass(spark: SparkSession) -> None:
-    require_executors(spark)
+    require_executors(spark.sparkContext)
 
 
 def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:
@@ -71,7 +71,7 @@ settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512
 session._configuration.__globals__["ROOT"] = "/nonexistent"
 try:
     with session.spark_session("t", settings, {"spark.executor.memory": "512m"}) as spark:
-        require_executors(spark)
+        require_executors(spark.sparkContext)
 except InvalidRequest as error:
     print(error)
     sys.exit(error.exit_code)

@@ -2,6 +2,7 @@
 
 import re
 import time
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -25,7 +26,7 @@ def until_there(path: str) -> str:
 def test_tasks_that_are_done_are_counted_while_others_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    look = tasks_under_way(spark)
+    look = partial(tasks_under_way, spark.sparkContext)
     assert look() == "the driver works, Spark has no task"
     gate = tmp_path / "seen"
     work = spark.sparkContext.parallelize(["", "", str(gate)], 3).map(until_there)

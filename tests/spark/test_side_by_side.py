@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from strata.cli.app import main as cli
 from strata.jobs.compact.main import main as compact
+from strata.jobs.entry import each_shard
 from strata.jobs.ingest.main import main as ingest
-from strata.jobs.session import each_on_spark
 from strata.jobs.stats.main import main as stats
 from strata.jobs.validate.main import main as validate
-from strata.model.settings import Settings, SparkSettings, StoreSettings
+from strata.model.settings import SparkSettings, StoreSettings
+from strata.session.job_spark import JobSpark
 from strata.spark import evaluate
 
 pytestmark = pytest.mark.spark
@@ -70,14 +71,14 @@ def test_the_same_comes_of_it(
 
 def test_threads_have_the_settings_of_the_session(spark: SparkSession) -> None:
     """Those of Java's own session would be others."""
-    settings = Settings(spark=SparkSettings(shards_at_once=2))
+    shared = JobSpark("test", SparkSettings())
     name = "spark.sql.constraintPropagation.enabled"
 
     def looked(shard: str) -> Mapping[str, Any]:
-        conf: Any = spark._jvm.org.apache.spark.sql.internal.SQLConf.get()  # type: ignore[union-attr]
+        conf: Any = shared.session._jvm.org.apache.spark.sql.internal.SQLConf.get()  # type: ignore[union-attr]
         return {"shard": shard, "found": conf.getConfString(name)}
 
-    found = each_on_spark(spark, settings, NAMES, looked)
+    found = each_shard(NAMES, looked, at_once=2)
     assert [one["found"] for one in found] == ["false"] * len(NAMES)
 
 

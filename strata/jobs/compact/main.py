@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.jobs.entry import Noted, run_job
-from strata.jobs.session import session_beside
+from strata.jobs.session import job_session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,10 +41,7 @@ def compact_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
         from strata.jobs.compact.preview import preview_shards
 
         return {"shards": preview_shards(args)}, 0
-    with session_beside("strata compact", args.config, "strata.jobs.compact.work") as (
-        spark,
-        found,
-    ):
+    with job_session("strata compact", args.config) as (spark, found):
         from strata.jobs.compact.work import compact_shards
 
         return {"shards": compact_shards(spark, found, args)}, 0

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.jobs.entry import Noted, run_job
-from strata.jobs.session import session_beside
+from strata.jobs.session import job_session
 from strata.model.time import parse_time
 
 
@@ -40,7 +40,7 @@ def ingest_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Ingest the shards that `args` names; return the result document and the exit code."""
     for text in (args.from_time, args.to_time):
         parse_time(text)  # a wrong one is said before Spark starts
-    with session_beside("strata ingest", args.config, "strata.jobs.ingest.work") as (spark, found):
+    with job_session("strata ingest", args.config) as (spark, found):
         from strata.jobs.ingest.work import ingest_shards
 
         return {"dry_run": args.dry_run, "shards": ingest_shards(spark, found, args)}, 0

@@ -1,4 +1,4 @@
-"""What the `ingest` task does to each shard, once it has its session."""
+"""What the `ingest` task does to each shard, on its Spark."""
 
 import argparse
 import time
@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
-
 from strata.compact import pay_debt
 from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.summary import line, summary_of, table
-from strata.jobs.entry import say
-from strata.jobs.session import each_on_spark
+from strata.jobs.entry import each_shard, say
+from strata.jobs.runner import job_runner
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.model.settings import Settings
 from strata.model.time import parse_time
-from strata.spark import spark_runner
+from strata.session.job_spark import JobSpark
 from strata.store.open import open_stores
 from strata.store.rehearsal import Rehearsal
 
@@ -27,16 +25,17 @@ STEPS_AT_ONCE: Final = 256  # between them too many unmerged runs are merged
 
 
 def ingest_shards(
-    spark: SparkSession, settings: Settings, args: argparse.Namespace
+    spark: JobSpark, settings: Settings, args: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Ingest the shards that `args` names; return the document of each, and print a table."""
     stores = open_stores(settings.store)
     if args.dry_run:  # a declared shard that does not exist yet is made in memory only
         stores = replace(stores, consensus=Rehearsal(stores.consensus))
+    run = job_runner(spark)
     steps = steps_of(parse_time(args.from_time), parse_time(args.to_time), args.every)
 
     def ingested(name: str) -> Mapping[str, Any]:
-        reports, started, run = [], time.monotonic(), spark_runner(spark)
+        reports, started = [], time.monotonic()
         for first in range(0, len(steps), STEPS_AT_ONCE):
             for report in ingest_steps(
                 stores,
@@ -59,7 +58,7 @@ def ingest_shards(
     names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
     if not args.shard:
         names = _with_source(Machine(stores), names)
-    summaries = each_on_spark(spark, settings, names, ingested)
+    summaries = each_shard(names, ingested, settings.spark.shards_at_once)
     say(*table([one for one in summaries if "error" not in one]).splitlines())
     return summaries
 

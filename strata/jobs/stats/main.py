@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.jobs.entry import Noted, run_job
-from strata.jobs.session import session_beside
+from strata.jobs.session import job_session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,8 +43,9 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
-    name, work = f"strata stats {args.action}", "strata.jobs.stats.work"
-    with session_beside(name, args.config, work) as (spark, settings):
+    name, trims = f"strata stats {args.action}", args.action == "trim"
+    # Little work needs no workers; trimming weighs filters, most of which Spark analyses.
+    with job_session(name, args.config, workers=False, session=trims) as (spark, settings):
         from strata.jobs.stats.work import work_on_shards
 
         return {"shards": work_on_shards(spark, settings, args)}, 0

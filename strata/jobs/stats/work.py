@@ -1,45 +1,46 @@
-"""What the `stats` task does to each shard, once it has its session."""
+"""What the `stats` task does to each shard, on its Spark."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from strata.config.filters import load_filters
+from strata.config.filters import RegisteredFilter, load_filters
+from strata.expr.filter import Filter
 from strata.history import usage
-from strata.jobs.entry import logged, say
-from strata.jobs.session import each_on_spark
+from strata.jobs.entry import each_shard, logged, say
+from strata.jobs.runner import job_runner
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.maintain.backfill import BackfillReport, backfill_shard
 from strata.maintain.exchange import Selection
+from strata.maintain.registered import named
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import TrimShardReport
 from strata.model.journals import is_journal
+from strata.model.runner import Runner
 from strata.model.settings import Settings
 from strata.model.time import parse_time
-from strata.spark import spark_runner
-from strata.spark.front.registered import named
+from strata.session.job_spark import JobSpark
 from strata.store.open import Stores, open_stores
 
 
 def work_on_shards(
-    spark: SparkSession, settings: Settings, args: argparse.Namespace
+    spark: JobSpark, settings: Settings, args: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Work on each shard; return its document."""
-    stores = open_stores(settings.store)
-    work = backfill if args.action == "backfill" else trim
+    stores, runner = open_stores(settings.store), job_runner(spark)
 
     def done(shard: str) -> Mapping[str, Any]:
-        return logged(work(spark, stores, settings, shard, args))
+        if args.action == "backfill":
+            return logged(backfill(runner, stores, settings, shard, args))
+        return logged(trim(spark, runner, stores, settings, shard, args))
 
     every = [name for name in Machine(stores).names() if not is_journal(name)]
-    return each_on_spark(spark, settings, args.shard or every, done)
+    return each_shard(args.shard or every, done, settings.spark.shards_at_once)
 
 
 def backfill(
-    spark: SparkSession, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
+    runner: Runner, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
 ) -> BackfillReport:
     """Backfill one shard, and log each commit."""
     known = usage.recent(stores, shard, settings.usage)
@@ -47,7 +48,7 @@ def backfill(
         stores,
         shard,
         selection(args),
-        runner=spark_runner(spark),
+        runner=runner,
         dry_run=args.dry_run,
         usefulness=usage.usefulness(known, {}),
         log=say,
@@ -56,19 +57,30 @@ def backfill(
 
 
 def trim(
-    spark: SparkSession, stores: Stores, settings: Settings, shard: str, args: argparse.Namespace
+    spark: JobSpark,
+    runner: Runner,
+    stores: Stores,
+    settings: Settings,
+    shard: str,
+    args: argparse.Namespace,
 ) -> TrimShardReport:
     """Trim one shard; weigh its statistics with the registered and the logged filters."""
     registered = load_filters(settings.filters_dir, shard)
     relation = Machine(stores).load(shard).relation
+
+    def analyse(filter: RegisteredFilter) -> Filter:
+        from strata.spark.front.registered import analyse_registered  # loads PySpark
+
+        return analyse_registered(spark.session, relation, filter)
+
     return trim_shard(
         stores,
         shard,
         selection(args),
         budget_bytes=args.budget,
-        registered=named(spark, relation, registered),
+        registered=named(relation, registered, analyse),
         log=settings.usage,
-        runner=spark_runner(spark),
+        runner=runner,
         dry_run=args.dry_run,
         lease=Lease(Machine(stores), shard, "trim"),
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strata.jobs.entry import Noted, run_job
-from strata.jobs.session import session_beside
+from strata.jobs.session import job_session
 from strata.model.extras import require
 
 
@@ -38,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def validate_all(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Validate the shards that `args` names; return the result document and the exit code."""
     require("validate", "soft evaluation with its report")
-    work = "strata.jobs.validate.work"
-    with session_beside("strata validate", args.config, work) as (spark, settings):
+    with job_session("strata validate", args.config, session=True) as (spark, settings):
         from strata.jobs.validate.work import validate_shards
 
         report = validate_shards(spark, settings, args)

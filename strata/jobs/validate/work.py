@@ -1,4 +1,4 @@
-"""What the `validate` task does to each shard once it has its session: checks, verdicts, report."""
+"""What the `validate` task does to each shard on its Spark: checks, verdicts, report."""
 
 import argparse
 import os
@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from strata.audit import table
 from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import LoggedFilter, budget_of, used_filters
@@ -16,14 +14,15 @@ from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.config.settings import settings_file
 from strata.errors import InvalidRequest, StrataError
-from strata.jobs.entry import say
-from strata.jobs.session import each_on_spark
+from strata.jobs.entry import each_shard, say
+from strata.jobs.runner import job_runner
 from strata.jobs.validate.outcome import document, exit_code, lines, sums_counts, sums_line
 from strata.machine.machine import Machine
 from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
+from strata.session.job_spark import JobSpark
 from strata.session.session import import_beside
 from strata.spark.evaluate import validate
 from strata.store.open import Stores, open_stores
@@ -31,7 +30,7 @@ from strata.sums.check import SumsCheck, checked_as_declared
 
 
 def validate_shards(
-    spark: SparkSession, settings: Settings, args: argparse.Namespace
+    spark: JobSpark, settings: Settings, args: argparse.Namespace
 ) -> Callable[[], tuple[Mapping[str, Any], int]]:
     """Validate the shards that `args` names; return what reports on it without the session.
 
@@ -39,7 +38,7 @@ def validate_shards(
     """
     run = f"validate {datetime.now(UTC):%Y-%m-%d %H:%M:%S}" if args.run is None else args.run
     check_run(run)  # a bad name fails before hours of work, not after
-    stores = open_stores(settings.store)
+    stores, runner = open_stores(settings.store), job_runner(spark)
     policy = policy_of(stores, settings.rollout)
     now = parse_time(args.now) if args.now else None
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
@@ -52,7 +51,7 @@ def validate_shards(
         used = [] if args.filter else _used(settings, stores, name, filters)
         scope = _scope(args, settings, policy, run, stores, name)
         report = validate(
-            spark,
+            spark.session,
             stores,
             name,
             filters,
@@ -61,6 +60,7 @@ def validate_shards(
             used=used,
             read=settings.read,
             seconds=settings.validate.filter_seconds,
+            runner=runner,
         )
         found[name] = report
         most_bytes = scope.budget.size_bytes
@@ -72,7 +72,7 @@ def validate_shards(
         say(*lines(report), sums_line(compared))
         return {"shard": name, **sums_counts(compared)}
 
-    done = each_on_spark(spark, settings, names, validated)
+    done = each_shard(names, validated, settings.spark.shards_at_once)
     reports = [found[name] for name in names if name in found]
     table.publish(stores, run, [verdict for one in reports for verdict in one.verdicts])
 

@@ -1,12 +1,9 @@
 """Analyse registered filters, which soft evaluation checks and trimming weighs statistics with."""
 
-from collections.abc import Sequence
-
 from pyspark.sql import SparkSession
 
 from strata.config.filters import RegisteredFilter
 from strata.expr.filter import Filter
-from strata.maintain.trim_report import Named
 from strata.model.schema import Relation
 from strata.spark.front.admit import admitted
 
@@ -22,10 +19,3 @@ def analyse_registered(
     span = registered.now if now is None else (now, now)
     micros = None if span is None else (span[0] * 1000, span[1] * 1000)
     return admitted(spark, relation, registered.where, now=micros)
-
-
-def named(
-    spark: SparkSession, relation: Relation, filters: Sequence[RegisteredFilter]
-) -> list[Named]:
-    """Return registered filters in the form for `trim_shard`; raises as `analyse_registered`."""
-    return [Named(f.name, "registered", analyse_registered(spark, relation, f)) for f in filters]

@@ -90,8 +90,8 @@ def test_a_new_counter_is_seen_by_all_who_read_counts(
         (tmp_path / folder).write_text(text)
     (tmp_path / "more.jsonl").write_text('{"id":2}')
     found = nullcontext((None, load_settings(str(config), {})))
-    monkeypatch.setattr(job, "session_beside", lambda *_: found)
-    monkeypatch.setattr("strata.jobs.ingest.work.spark_runner", lambda _: serial)
+    monkeypatch.setattr(job, "job_session", lambda *_: found)
+    monkeypatch.setattr("strata.jobs.ingest.work.job_runner", lambda _: serial)
     interval = ["--from-time", "1970-01-01", "--to-time", "1970-01-02", "--config", str(config)]
 
     assert job.main([*interval, "--result", str(result)]) == 0

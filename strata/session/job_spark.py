@@ -8,16 +8,18 @@ while the job goes on. Nothing here loads PySpark before, and nothing here may i
 
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread, local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strata.model.settings import SparkSettings
 
 if TYPE_CHECKING:  # PySpark is loaded with the context
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+PATIENCE_SECONDS: Final = 30.0  # for a context that is being made while its job ends
 
 
 class JobSpark:
@@ -91,13 +93,18 @@ class JobSpark:
         return look(made.result())
 
     def stop(self) -> None:
-        """Stop what was made. A context that is being made is waited for."""
+        """Stop what was made. A context that is being made is waited for, though not for ever.
+
+        A cluster without room for executors does not keep a job that has ended; the end of the
+        process stops what is left.
+        """
         made = self._context
         if made is None or self._found is not None:
             return
         from strata.session.session import stop_context
 
-        if made.exception() is not None:  # who needed it has heard why
+        wait([made], PATIENCE_SECONDS)
+        if not made.done() or made.exception() is not None:  # who needed it has heard why
             return
         with self._making:  # a session that is being made would fail
             stop_context(made.result(), self._session, quietly=not self.has_workers)

@@ -102,6 +102,19 @@ with job_spark("test", SETTINGS) as spark:
     assert ran(body) == ["refused", "refused"]
 
 
+def test_a_cluster_without_room_keeps_no_job_that_has_ended() -> None:
+    body = """
+from strata.session import session
+session.new_context = lambda *_: time.sleep(60)
+room.PATIENCE_SECONDS = 0.5
+began = time.monotonic()
+with job_spark("test", SETTINGS) as spark:
+    spark.begin(session=True)
+print(time.monotonic() - began < 30)
+"""
+    assert ran(body) == ["True"]
+
+
 def test_a_session_that_is_there_is_used_and_left(spark: SparkSession) -> None:
     with job_spark("test", SparkSettings()) as found:
         assert found.has_workers

@@ -16,6 +16,7 @@ WORKSPACE: Final = HIDDEN / "demo"  # landing folder, blobs, consensus, report, 
 CONFIG: Final = WORKSPACE / "strata.toml"
 RESULTS: Final = WORKSPACE / "results"  # what each job wrote, one JSON file a try
 REPORT: Final = WORKSPACE / "report"
+CORES: Final = 2  # of Spark on this machine
 HISTORY_DAYS: Final = 90  # compaction moves since so far behind upper; what cancelled goes away
 
 
@@ -38,6 +39,7 @@ def write_config(workspace: Path = WORKSPACE, blob: str = "", consensus: str = "
         f'landing = "{workspace}"\n'
         "\n[compact]\n"
         f"history_ms = {HISTORY_DAYS * 86_400_000}\n"
+        f"\n[spark]\nshards_at_once = {CORES}\n"
         "\n[validate]\n"
         f'report_dir = "{workspace / "report"}"\n',
         encoding="utf-8",

@@ -105,14 +105,14 @@ class Situations(Protocol):
 
 def _decide_parts(judge: _Judge, specs: PartSpecs, verdict: tuple[Flags, Flags, Proof]) -> None:
     """Write the verdict for all parts, chunk by chunk."""
-    early = None
+    early, every = None, specs.at(slice(0, specs.num_rows))
     if specs.num_rows >= EARLY_PARTS:
         first, later = judge.conjuncts[0], judge.fallible_later[0]
-        early = EarlyLook(first, judge.interpreter, specs, null_matters=later)
+        early = EarlyLook(first, judge.interpreter, every, specs.num_rows, null_matters=later)
         judge = replace(judge, conjuncts=[early.conjunct, *judge.conjuncts[1:]])
     for start in range(0, specs.num_rows, CHUNK_PARTS):
         rows = slice(start, min(start + CHUNK_PARTS, specs.num_rows))
-        view = specs.at(rows)
+        view = every if specs.num_rows <= CHUNK_PARTS else specs.at(rows)
         out = NO if early is None else early.ruled_out(view, rows)
         chosen = _left(out, rows, verdict)
         if chosen is None:

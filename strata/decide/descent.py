@@ -218,6 +218,8 @@ class BatchStep:
             return Piece(self, stored, rows, some, every, None, counted=self._counted(some, every))
 
         def more(names: Sequence[str], which: Bools) -> pa.Table:
+            if not stored.has_any(BLOOMS):
+                return some.select([])
             return stored.some(rows[which], [ROWS, *names])
 
         verdict = judged(self.stores.blob, self.question, some, more=more)
@@ -319,7 +321,7 @@ class _Down:
                 yield from self._of(lower, page)
             return
         for stored in self._manifest.pieces_of(index.table):
-            yield self._step.judged(stored, stored.read(self._wanted), page)
+            yield self._step.judged(stored, stored.read(self._wanted, joined=False), page)
 
     def _page_stats(self, verdict: PageVerdict, row: int) -> PageStats:
         count = 0 if self._question is None else self._question.conjuncts

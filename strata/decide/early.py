@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from strata.decide.specs import PartSpecs, View
 from strata.expr.entry import bools
-from strata.expr.interpret import Interpreter, Unknown
+from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.sparktype import spark_type
 from strata.expr.spec import (
@@ -45,11 +44,18 @@ class EarlyLook:
     """Finds parts that the first conjunct of a filter rules out."""
 
     def __init__(
-        self, conjunct: Expr, interpreter: Interpreter, specs: PartSpecs, *, null_matters: bool
+        self,
+        conjunct: Expr,
+        interpreter: Interpreter,
+        every: Environment,
+        parts: int,
+        *,
+        null_matters: bool,
     ) -> None:
         """Take the conjunct; one that reads numbers only is evaluated on blocks of neighbours.
 
-        `null_matters`: what follows a null may fail, so that parts with one are not ruled out.
+        `every` is the environment of all `parts` parts. `null_matters`: what follows a null may
+        fail, so that parts with one are not ruled out.
         """
         self._null_matters = null_matters
         trusted = _EQUALITIES - interpreter.quarantine
@@ -57,19 +63,18 @@ class EarlyLook:
         self._out, self.conjunct = NO, conjunct  # the conjunct with constants for settled calls
         kinds = [spark_type(column.type).family for column in _columns(conjunct)]
         if kinds and all(kind in ("int", "float", "decimal") for kind in kinds):
-            self._judge_blocks(interpreter, specs)
+            self._judge_blocks(interpreter, every, parts)
 
-    def _judge_blocks(self, interpreter: Interpreter, specs: PartSpecs) -> None:
-        starts = np.arange(0, specs.num_rows, BLOCK_PARTS)
-        blocks = PartBlocks(specs.at(slice(0, specs.num_rows)), starts)
+    def _judge_blocks(self, interpreter: Interpreter, every: Environment, parts: int) -> None:
+        blocks = PartBlocks(every, np.arange(0, parts, BLOCK_PARTS))
         found: dict[int, Spec] = {}
         spec = interpreter.evaluate(self.conjunct, blocks, found)
         out = self._certain(YES, spec, bools(spec).true)
-        self._out = out if out.size == 1 else np.repeat(out, BLOCK_PARTS)[: specs.num_rows]
+        self._out = out if out.size == 1 else np.repeat(out, BLOCK_PARTS)[:parts]
         if out is not YES and not blocks.lacks_values:
             self.conjunct = with_constants(self.conjunct, found)
 
-    def ruled_out(self, view: View, rows: slice) -> Flags:
+    def ruled_out(self, view: Environment, rows: slice) -> Flags:
         """Return the parts of a chunk that need not be judged further.
 
         Shape: an element a part, or one for all. `view` is the environment of these rows.
@@ -164,7 +169,7 @@ def with_constants(expr: Expr, specs: Mapping[int, Spec]) -> Expr:
 class PartBlocks:
     """The environment of blocks of neighbours: what a column may hold in any part of a block."""
 
-    def __init__(self, parts: View, starts: Ints) -> None:
+    def __init__(self, parts: Environment, starts: Ints) -> None:
         """Take the environment of all parts, and the first part of each block."""
         self._parts, self._starts = parts, starts
         self._specs: dict[int, Spec] = {}

@@ -12,7 +12,7 @@ from strata.decide import early
 from strata.decide.decision import Decision, decide
 from strata.expr.entry import Context
 from strata.expr.filter import Filter
-from strata.expr.interpret import Environment, Interpreter
+from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr, Literal
 from strata.expr.spec import NO, Bools, Numbers, Spec
 from tests.spec.language import RELATION, col
@@ -22,17 +22,9 @@ from tests.twins.concrete import Failed, evaluate
 MANY = settings(max_examples=settings().max_examples * 2)
 
 
-class _Parts:
+class _Some:
     """Drawn parts in place of their statistics."""
 
-    def __init__(self, found: list[Part]) -> None:
-        self.found, self.num_rows = found, len(found)
-
-    def at(self, rows: slice) -> Environment:
-        return _Some(self.found[rows])
-
-
-class _Some:
     def __init__(self, found: list[Part]) -> None:
         self.found = found
 
@@ -74,9 +66,10 @@ def test_blocks_say_what_their_parts_say(
     found = data.draw(st.lists(parts(expr), min_size=1, max_size=5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(early, "BLOCK_PARTS", size)
-        look = early.EarlyLook(expr, _interpreter(), _Parts(found), null_matters=null_matters)  # type: ignore[arg-type]
-    view, rows = _Parts(found).at(slice(0, len(found))), slice(0, len(found))
-    out = np.broadcast_to(look.ruled_out(view, rows), len(found))  # type: ignore[arg-type]
+        look = early.EarlyLook(
+            expr, _interpreter(), _Some(found), len(found), null_matters=null_matters
+        )
+    out = np.broadcast_to(look.ruled_out(_Some(found), slice(0, len(found))), len(found))
 
     for ruled_out, part in zip(out.tolist(), found, strict=True):
         true, _, null, fail = _lanes(expr, part)

@@ -197,10 +197,10 @@ def split_conjuncts(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
 
 def _fallible_later(conjuncts: Sequence[Expr], interpreter: Interpreter) -> list[bool]:
     """Return, for each conjunct, whether a later one may fail on some statistics."""
-    flags, later = [], False
-    for conjunct in reversed(conjuncts):
-        flags.append(later)
+    flags, later = [False], False
+    for conjunct in reversed(conjuncts[1:]):
         later = later or bool(interpreter.evaluate(conjunct, Unknown()).fail.any())
+        flags.append(later)
     return flags[::-1]
 
 

@@ -148,7 +148,8 @@ def with_constants(expr: Expr, specs: Mapping[int, Spec]) -> Expr:
     """Return an expression with a constant for each call that is the same on all rows of all parts.
 
     `specs` has what each node may yield in each block. A call is settled only where no part can be
-    without a value: what is made of its result then needs nothing else.
+    without a value: what is made of its result then needs nothing else. What a lambda of
+    `aggregate` yields is known of its last step alone, so its calls stay.
     """
     if not isinstance(expr, Call) or not any(_columns(expr)):
         return expr
@@ -160,6 +161,8 @@ def with_constants(expr: Expr, specs: Mapping[int, Spec]) -> Expr:
         ):
             if always.all() and not never.any():
                 return Literal(value, "boolean")
+    if expr.function == "aggregate":
+        return expr
     args = tuple(with_constants(arg, specs) for arg in expr.args)
     if all(one is other for one, other in zip(args, expr.args, strict=True)):
         return expr

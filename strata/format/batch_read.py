@@ -83,6 +83,15 @@ def read_columns(data: bytes, head: bytes, columns: tuple[int, ...]) -> pa.Recor
         return None
 
 
+def has_one_batch(data: bytes, head: bytes) -> bool:
+    """Return whether a file has one batch, as `read_columns` reads; else Arrow's reader says so."""
+    try:
+        _Batch(data, 8 + len(head))
+    except (_UnusualError, *_DAMAGE):
+        return False
+    return True
+
+
 @lru_cache(maxsize=64)
 def _steps(head: bytes, columns: tuple[int, ...]) -> tuple[pa.Schema, tuple[_Step, ...]]:
     if _Record.root(head, 8).record(2).number(0, _SHORT):
@@ -257,8 +266,11 @@ def _assembled(
 
 @lru_cache(maxsize=256)
 def _kept(stored: bytes) -> pa.Buffer:
-    """Return what a stored buffer of a few bytes holds. Memory: 16 MiB at most."""
-    return _unpacked(stored[:26], pa.py_buffer(stored), _KEPT_SIZE)
+    """Return what a stored buffer of a few bytes holds; nobody can write to it, as many read it.
+
+    Memory: 16 MiB at most.
+    """
+    return pa.py_buffer(_unpacked(stored[:26], pa.py_buffer(stored), _KEPT_SIZE).to_pybytes())
 
 
 def _unpacked(front: bytes, stored: pa.Buffer, most: int = _SIZE_MAX) -> pa.Buffer:

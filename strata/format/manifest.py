@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
-from strata.format.batch_read import head_of_file, read_columns, schema_of
+from strata.format.batch_read import has_one_batch, head_of_file, read_columns, schema_of
 from strata.format.pack import encode_table, open_table, unpack
 
 MANIFEST_VERSION: Final = 1
@@ -148,9 +148,17 @@ def head_of(data: bytes) -> tuple[str, int]:
     Raises: Corrupt for bytes that are not a manifest.
     """
     with damage():
-        reader = open_table(unpack(data))
-        version = (reader.schema.metadata or {}).get(VERSION_KEY, b"")
-        return version.decode(errors="replace"), reader.num_record_batches
+        data = unpack(data)
+        head = head_of_file(data)
+        if head is not None and has_one_batch(data, head):
+            return _version(schema_of(head)), 1
+        reader = open_table(data)
+        return _version(reader.schema), reader.num_record_batches
+
+
+def _version(schema: pa.Schema) -> str:
+    version: bytes = (schema.metadata or {}).get(VERSION_KEY, b"")
+    return version.decode(errors="replace")
 
 
 def has_columns(data: bytes, prefix: str) -> bool:
@@ -321,7 +329,7 @@ def _included(names: Sequence[str], columns: Collection[str]) -> tuple[int, ...]
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    version = (schema.metadata or {}).get(VERSION_KEY, b"").decode(errors="replace")
+    version = _version(schema)
     if version != str(MANIFEST_VERSION):
         raise Corrupt("a manifest has an unknown version", version=version, known=MANIFEST_VERSION)
     for field in SCHEMA:

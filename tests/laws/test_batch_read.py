@@ -12,12 +12,14 @@ from strata.decide.statistics import Statistics
 from strata.errors import Corrupt, InvalidRequest
 from strata.format.batch_read import head_of_file, read_columns, schema_of
 from strata.format.manifest import (
+    PIECE_PARTS,
     decode_manifest,
     encode_manifest,
     has_columns,
+    head_of,
     manifest_table,
 )
-from strata.format.pack import open_table
+from strata.format.pack import open_table, unpack
 from tests.spec.language import RELATION
 from tests.support.paged import Invented, part
 
@@ -122,6 +124,15 @@ def test_damage_is_an_error_or_does_no_harm(place: int, change: int, cut: bool) 
     table.validate(full=True)
 
 
+@pytest.mark.parametrize("rows", [1, 70_000, 200_000])
+def test_the_pieces_of_a_manifest_are_counted_as_arrow_does(rows: int) -> None:
+    whole = decode_manifest(MANIFEST).take(pa.array([0] * rows))
+    for packed in (True, False):
+        data = encode_manifest(whole, packed=packed)
+        assert head_of(data) == ("1", open_table(unpack(data)).num_record_batches)
+        assert head_of(data)[1] == -(-rows // PIECE_PARTS)
+
+
 @pytest.mark.parametrize(("prefix", "there"), [("s.", True), ("s.1", True), ("s.bloom.", False)])
 def test_a_schema_says_which_columns_may_be_there(prefix: str, there: bool) -> None:
     assert has_columns(MANIFEST, prefix) is there
@@ -148,3 +159,14 @@ def test_statistics_in_several_chunks_are_those_in_one(
             assert len(one.array) == len(other.array) == len(rows)
             assert not field or one.array.equals(other.array)
     assert PartSpecs(several, RELATION, ()).num_rows == len(rows)
+
+
+def test_what_is_kept_for_many_files_cannot_be_changed() -> None:
+    file = stored(pa.table({"a": [0] * 1000}), "zstd")
+    head = head_of_file(file)
+    assert head is not None
+    one, other = (read_columns(file, head, (0,)) for _ in range(2))
+    assert one is not None
+    assert other is not None
+    assert one.column(0).buffers()[1].address == other.column(0).buffers()[1].address
+    assert not one.column(0).buffers()[1].is_mutable

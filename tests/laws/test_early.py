@@ -14,7 +14,7 @@ from strata.expr.entry import Context
 from strata.expr.filter import Filter
 from strata.expr.interpret import Interpreter
 from strata.expr.nodes import Call, Column, Expr, Literal
-from strata.expr.spec import NO, Bools, Numbers, Spec
+from strata.expr.spec import NO, YES, Bools, Numbers, Spec
 from tests.spec.language import RELATION, col
 from tests.support.expressions import Enclosed, Part, expressions, parts, read_by
 from tests.twins.concrete import Failed, evaluate
@@ -206,3 +206,16 @@ def test_words_are_compared_only_where_each_part_holds_one_text() -> None:
     assert early.unlike(one, b"abcdefgx").tolist() == [True, False]
     assert early.unlike(other, b"a").tolist() == [True]
     assert early.unlike(pa.array([b"x", None], pa.binary()), b"abc") is NO
+
+
+def test_what_a_lambda_yields_step_by_step_is_never_a_constant() -> None:
+    inner = _compared("less_than", N, _number(5))
+    whole = Call("aggregate", (inner, inner, inner, inner), "boolean")
+    outer = Call("or", (inner, whole), "boolean")
+    never = Spec(Bools(NO, YES))
+
+    found = early.with_constants(outer, {id(inner): never})
+    assert isinstance(found, Call)
+    assert found.args[0] == Literal(False, "boolean")
+    assert found.args[1] is whole
+    assert early.with_constants(whole, {id(whole): never}) == Literal(False, "boolean")

@@ -20,15 +20,21 @@ from strata.kernels.arrays import Bools
 from strata.parts.fetch import PartSource
 
 LEAST_GROUPS: Final = 4  # of fewer row groups too little is spared
+MOST_PASSES: Final = 16
 LOOK_ROWS: Final = 1 << 20  # whose columns of the filter are held at a time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Look:
-    """A filter on rows as they are stored."""
+    """A filter on rows as they are stored, for the parts of one read.
+
+    After a look that spares nothing the next part is not looked at, then the next two, and so on.
+    """
 
     columns: frozenset[int]  # ids that it reads
     accepts: Callable[[pa.RecordBatch], pa.BooleanArray]
+    in_vain: int = 0  # parts that are passed by after the latest look
+    passes: int = 0  # parts of them that are still to come
 
     def groups(
         self, source: PartSource, ref: PartRef, data: bytes, groups: Sequence[int] | None
@@ -41,16 +47,28 @@ class Look:
         asked = list(range(len(ref.splits))) if groups is None else list(groups)
         if len(asked) < LEAST_GROUPS or "row" in (ref.layout, source.read_format):
             return groups
+        if self.passes > 0:
+            self.passes -= 1
+            return groups
+        found = self._found(source, ref, data, asked)
+        spared = found is not None and len(found) < len(asked)
+        self.in_vain = 0 if spared else min(2 * self.in_vain or 1, MOST_PASSES)
+        self.passes = self.in_vain
+        return found if spared else groups
+
+    def _found(
+        self, source: PartSource, ref: PartRef, data: bytes, asked: Sequence[int]
+    ) -> list[int] | None:
         few = [asked[0], asked[len(asked) // 2], asked[-1]]
         try:
             found = self._accepted(source, ref, data, few)
             if 2 * len(found) > len(few):
-                return groups
+                return None
             rest = [group for group in asked if group not in few]
             for some in _steps(ref, rest):
                 found += self._accepted(source, ref, data, some)
         except (Corrupt, InvalidRequest, pa.ArrowException, ValueError, ArithmeticError):
-            return groups
+            return None
         return sorted(found)
 
     def _accepted(

@@ -196,6 +196,7 @@ def test_where_looking_fails_all_is_read() -> None:
     assert data is not None
     refusing = Look(frozenset({2}), refuse)
     assert refusing.groups(source, ref, data, None) is None
+    refusing = Look(frozenset({2}), refuse)
     assert refusing.groups(source, ref, data[:-30], [0, 1, 2, 3]) == [0, 1, 2, 3]
     assert refusing.groups(source, ref, data, [0, 1]) == [0, 1]
     with pytest.raises(Corrupt):
@@ -207,3 +208,22 @@ def test_where_looking_fails_all_is_read() -> None:
                 plain_filter(state.relation, "n = 3"),
             )
         )
+
+
+def test_looks_in_vain_become_rare() -> None:
+    stores = _shard()
+    state = Machine(stores).load("shard")
+    ref = plan_read(stores, state).fetched[0]
+    source, data = source_of(stores.blob, state), stores.blob.get(ref.key)
+    assert data is not None
+    asked: list[int] = []
+
+    def all_or_none(batch: pa.RecordBatch) -> pa.BooleanArray:
+        asked.append(part)
+        return pa.array([part != 10] * batch.num_rows)
+
+    rare = Look(frozenset({2}), all_or_none)
+    for part in range(14):
+        found = rare.groups(source, ref, data, None)
+        assert found == ([] if part == 10 else None)
+    assert sorted(set(asked)) == [0, 2, 5, 10, 11, 13]

@@ -134,6 +134,9 @@ def filters() -> dict[str, Expr]:
         "three leaves": _call("and", "boolean", recent, cheap, near),
         "three leaves, last first": _call("and", "boolean", near, cheap, recent),
         "thirty leaves": _call("or", "boolean", *(_wide(ts, amount, n) for n in range(10))),
+        "thirty leaves, some true": _call(
+            "or", "boolean", *(_wide(ts, amount, n, most=110.0 * (2 + n)) for n in range(10))
+        ),
         "text prefix": _call("starts_with", "boolean", customer, Literal("c0001", "string")),
         "text equality": _call("equal_to", "boolean", customer, Literal("c0001234", "string")),
         "upper case": _call(
@@ -164,8 +167,8 @@ def _nested() -> dict[str, Expr]:
     }
 
 
-def _wide(ts: Expr, amount: Expr, number: int) -> Call:
-    """Return three leaves that no part satisfies and none behind them is spared by."""
+def _wide(ts: Expr, amount: Expr, number: int, most: float = 1e6) -> Call:
+    """Return three leaves that spare none behind them; no part satisfies them, or one in 170."""
     day = _call("date_trunc", "timestamp", Literal("day", "string"), ts)
     twice = _call("multiply", "double", amount, Literal(2.0 + number, "double"))
     later = Literal(NOW_US + (10 + number) * DAY_US, "timestamp")
@@ -173,7 +176,7 @@ def _wide(ts: Expr, amount: Expr, number: int) -> Call:
         "or",
         "boolean",
         _call("greater_than", "boolean", day, later),
-        _call("greater_than", "boolean", twice, Literal(1e6, "double")),
+        _call("greater_than", "boolean", twice, Literal(most, "double")),
         _call("less_than", "boolean", ts, Literal(-number, "timestamp")),
     )
 

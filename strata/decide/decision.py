@@ -8,7 +8,7 @@ are known (`strata.decide.cases`).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Protocol
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 from strata.decide.by_value import conjuncts_of, never_true
 from strata.decide.cases import CasePlace, CaseSpecs, case_groups, case_places, places_with_cases
 from strata.decide.differences import PairInterpreter
+from strata.decide.early import EARLY_PARTS, EarlyLook
 from strata.decide.fields import Rows
 from strata.decide.places import compared_places, shaped_places, statistics_of
 from strata.decide.specs import PartSpecs
@@ -79,10 +80,8 @@ def decide(
     fallible_later = _fallible_later(conjuncts, interpreter)
     true, fail = np.ones(stats.num_rows, bool), np.zeros(stats.num_rows, bool)
     proof = np.full(stats.num_rows, NO_PROOF, np.int32)
-    for start in range(0, stats.num_rows, CHUNK_PARTS):
-        rows = slice(start, min(start + CHUNK_PARTS, stats.num_rows))
-        _decide_chunk(conjuncts, fallible_later, interpreter, specs, rows, (true, fail, proof))
     judge = _Judge(conjuncts, fallible_later, interpreter)
+    _decide_parts(judge, specs, (true, fail, proof))
     _decide_cases(judge, expr, specs, (true, fail, proof))
     return Decision(true | fail, true, fail, proof)
 
@@ -102,6 +101,42 @@ class Situations(Protocol):
     def at(self, rows: Rows) -> Environment:
         """Return the environment of some of them."""
         ...
+
+
+def _decide_parts(judge: _Judge, specs: PartSpecs, verdict: tuple[Flags, Flags, Proof]) -> None:
+    """Write the verdict for all parts, chunk by chunk."""
+    early, every = None, specs.at(slice(0, specs.num_rows))
+    if specs.num_rows >= EARLY_PARTS:
+        first, later = judge.conjuncts[0], judge.fallible_later[0]
+        early = EarlyLook(first, judge.interpreter, every, specs.num_rows, null_matters=later)
+        judge = replace(judge, conjuncts=[early.conjunct, *judge.conjuncts[1:]])
+    for start in range(0, specs.num_rows, CHUNK_PARTS):
+        rows = slice(start, min(start + CHUNK_PARTS, specs.num_rows))
+        view = every if specs.num_rows <= CHUNK_PARTS else specs.at(rows)
+        out = NO if early is None else early.ruled_out(view, rows)
+        chosen = _left(out, rows, verdict)
+        if chosen is None:
+            continue
+        if chosen is not rows:
+            view = specs.at(chosen)
+        _decide_chunk(judge, specs, (chosen, view), verdict)
+
+
+def _left(out: Flags, rows: slice, verdict: tuple[Flags, Flags, Proof]) -> Rows | None:
+    """Return the parts of a chunk that are still to be judged; None: there are none.
+
+    The first conjunct has ruled out some parts; where these are few, all parts are judged again.
+    """
+    count = rows.stop - rows.start
+    left = count - int(np.count_nonzero(out)) if out.size > 1 else count * (not out[0])
+    if left >= _WORTH_NARROWING * count:
+        return rows
+    verdict[0][rows], verdict[2][rows] = False, 0
+    if not left:
+        return None
+    chosen: Ints = np.flatnonzero(~out) + rows.start
+    verdict[0][chosen], verdict[2][chosen] = True, NO_PROOF
+    return chosen
 
 
 def _decide_cases(
@@ -140,14 +175,8 @@ def _decide_group(
     count = cases.num_rows
     true, fail = np.ones(count, bool), np.zeros(count, bool)
     proof = np.full(count, NO_PROOF, np.int32)
-    _decide_chunk(
-        judge.conjuncts,
-        judge.fallible_later,
-        judge.interpreter,
-        cases,
-        slice(0, count),
-        (true, fail, proof),
-    )
+    rows = slice(0, count)
+    _decide_chunk(judge, cases, (rows, cases.at(rows)), (true, fail, proof))
     some_true, some_fail = np.zeros(len(parts), bool), np.zeros(len(parts), bool)
     some_true[cases.owner[true]] = True
     some_fail[cases.owner[fail]] = True
@@ -168,28 +197,26 @@ def split_conjuncts(expr: Expr, quarantine: Collection[str] = ()) -> list[Expr]:
 
 def _fallible_later(conjuncts: Sequence[Expr], interpreter: Interpreter) -> list[bool]:
     """Return, for each conjunct, whether a later one may fail on some statistics."""
-    flags, later = [], False
-    for conjunct in reversed(conjuncts):
-        flags.append(later)
+    flags, later = [False], False
+    for conjunct in reversed(conjuncts[1:]):
         later = later or bool(interpreter.evaluate(conjunct, Unknown()).fail.any())
+        flags.append(later)
     return flags[::-1]
 
 
 def _decide_chunk(
-    conjuncts: Sequence[Expr],
-    fallible_later: Sequence[bool],
-    interpreter: Interpreter,
+    judge: _Judge,
     specs: Situations,
-    rows: slice,
+    seen: tuple[Rows, Environment],
     verdict: tuple[Flags, Flags, Proof],
 ) -> None:
-    """Write the verdict for the parts of a chunk: may be true, may fail, deciding conjunct."""
-    chosen: Rows = rows
-    count = rows.stop - rows.start
+    """Write the verdict for some parts: may be true, may fail, deciding conjunct."""
+    chosen, view = seen
+    count = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
     true, reached, fail = YES, YES, NO
-    view = specs.at(chosen)
-    for number, (conjunct, later) in enumerate(zip(conjuncts, fallible_later, strict=True)):
-        spec = interpreter.evaluate(conjunct, view)
+    flow = zip(judge.conjuncts, judge.fallible_later, strict=True)
+    for number, (conjunct, later) in enumerate(flow):
+        spec = judge.interpreter.evaluate(conjunct, view)
         possible = bools(spec).true
         fail = either(fail, both(reached, spec.fail))
         reached = both(reached, either(possible, spec.null))

@@ -33,6 +33,7 @@ from strata.store.open import Stores, is_near
 
 BATCHES_AT_ONCE: Final = 32  # of a remote store
 BATCHES_AHEAD_BYTES: Final = 64 * 1024 * 1024  # of their parts as they are planned
+FEW_ROWS: Final = 64
 PART_BYTES: Final = 2048  # of a part as it is planned: a guess
 
 # What becomes of a page: its parts are asked, it is passed by (or kept) as it is, it is opened
@@ -92,8 +93,15 @@ class Piece:
         if question is None or verdict is None or not self.wants_groups or not kept.any():
             return None
         places = np.flatnonzero(kept)
-        found = question.of_groups(details, verdict.stats.take(pa.array(places)))
+        found = question.of_groups(details, _rows_of(verdict.stats, places))
         return None if found is None else Groups(places[found.known.parts], found)
+
+
+def _rows_of(table: pa.Table, rows: Ints) -> pa.Table:
+    """Return some rows of a table; few of them without joining its chunks, as `take` does."""
+    if len(rows) > FEW_ROWS:
+        return table.take(pa.array(rows))
+    return pa.concat_tables([table.slice(row, 1) for row in rows.tolist()]).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +226,8 @@ class BatchStep:
             return Piece(self, stored, rows, some, every, None, counted=self._counted(some, every))
 
         def more(names: Sequence[str], which: Bools) -> pa.Table:
+            if not stored.has_any(BLOOMS):
+                return some.select([])
             return stored.some(rows[which], [ROWS, *names])
 
         verdict = judged(self.stores.blob, self.question, some, more=more)
@@ -319,7 +329,7 @@ class _Down:
                 yield from self._of(lower, page)
             return
         for stored in self._manifest.pieces_of(index.table):
-            yield self._step.judged(stored, stored.read(self._wanted), page)
+            yield self._step.judged(stored, stored.read(self._wanted, joined=False), page)
 
     def _page_stats(self, verdict: PageVerdict, row: int) -> PageStats:
         count = 0 if self._question is None else self._question.conjuncts

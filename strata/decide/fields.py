@@ -40,13 +40,16 @@ class StatsArray:
         """Return a mask of the present values."""
         return YES if self.valid is None else uniform(self.valid[rows])
 
+    @cached_property
+    def _binary(self) -> pa.Array:
+        """Return all texts as binary: the same bytes."""
+        return self.array if pa.types.is_binary(self.type) else self.array.cast(pa.binary())
+
     def texts(self, rows: Rows) -> pa.Array:
         """Return the texts as binary, null where missing."""
         if isinstance(rows, slice):
-            chosen = self.array.slice(rows.start, rows.stop - rows.start)
-        else:
-            chosen = self.array.take(pa.array(rows))
-        return chosen if pa.types.is_binary(self.type) else chosen.cast(pa.binary())
+            return self._binary.slice(rows.start, rows.stop - rows.start)
+        return self._binary.take(pa.array(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,9 @@ def nonzero(counts: Bounds) -> Flags:
     if counts.size <= 1:
         return uniform(counts != 0) if counts.size else NO
     unsigned = counts.view(np.uint64)  # taking minimum and maximum is faster than comparing all
-    if not unsigned.max():
-        return NO
-    return YES if unsigned.min() else counts != 0
+    if unsigned[0]:  # one of both is enough where all agree
+        return YES if unsigned.min() else counts != 0
+    return counts != 0 if unsigned.max() else NO
 
 
 def _validity(array: pa.Array) -> Flags:

@@ -115,10 +115,15 @@ class Question:
         return wants_groups(self.filter, self.relation)
 
     @cached_property
+    def needed(self) -> frozenset[str]:
+        """Return the statistics that the filter is decided by."""
+        return frozenset(needed_columns(self.filter))
+
+    @cached_property
     def columns(self) -> frozenset[str]:
         """Return the columns of a manifest that parts are judged by."""
         key = ("key",) if self.names_parts else ()
-        return frozenset({"relation_version", *needed_columns(self.filter), *key})
+        return frozenset({"relation_version", *self.needed, *key})
 
     def union_of(self, batch: Batch, stats: pa.Table | None) -> pa.Table | None:
         """Return what is known of a batch as a whole, one row; None when nothing is.
@@ -135,8 +140,7 @@ class Question:
             return None
         # A column that exists now was never dropped, so all parts predate what the youngest part
         # predates.
-        needed = needed_columns(self.filter)
-        return fill_absent(stats, [max(batch.versions)], self.relations, needed)
+        return fill_absent(stats, [max(batch.versions)], self.relations, self.needed)
 
     def of_batch(self, batch: Batch, stats: pa.Table | None) -> Decision | None:
         """Return the verdict on a whole batch; None where nothing is known of it.
@@ -154,7 +158,7 @@ class Question:
         if self.names_parts:
             # A part with wrong statistics may be in any page's union: ask the parts
             return None
-        known = known_of(index, self.relations, needed_columns(self.filter))
+        known = known_of(index, self.relations, self.needed)
         decision = self.of_statistics(known)
         return PageVerdict(np.asarray(decision.keep, np.bool_), decision.proof, known)
 
@@ -164,7 +168,7 @@ class Question:
         Shape: `manifest` has the columns of `Question.columns`, one row a part. `stats`, also one
         row a part, replace those of the manifest; a caller that is changing them passes new ones.
         """
-        known = known_of(manifest, self.relations, needed_columns(self.filter), stats)
+        known = known_of(manifest, self.relations, self.needed, stats)
         decision = self.of_statistics(known)
         suspects = np.zeros(manifest.num_rows, np.bool_)
         if self.names_parts:

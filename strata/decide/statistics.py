@@ -1,6 +1,6 @@
 """The statistics of many parts: columns, bounds and members, each decoded once, on first use."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -91,20 +91,41 @@ class Statistics:
         return self._pairs[name]
 
     def _load(self, column: str, name: str) -> StatsArray | None:
-        array = self._column(column)
-        if array is None or not name:
-            return None if array is None else StatsArray(array)
-        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+        chunks = self._chunks(column)
+        if not chunks:
             return None
-        return StatsArray(array.field(name))
+        kind = chunks[0].type
+        if not pa.types.is_struct(kind):
+            return None if name else StatsArray(_joined(chunks))
+        if not name:
+            return StatsArray(_joined(chunks if len(chunks) == 1 else map(_without_fields, chunks)))
+        if kind.get_field_index(name) < 0:
+            return None
+        return StatsArray(_joined([chunk.field(name) for chunk in chunks]))
 
     def _column(self, column: str) -> pa.Array | None:
         """Return a column of the table as one chunk; copies only if it has several."""
         if column not in self._arrays:
-            array = None
-            if self._stats.schema.get_field_index(column) >= 0:
-                array = self._stats.column(column)
-            if isinstance(array, pa.ChunkedArray):
-                array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-            self._arrays[column] = array
+            chunks = self._chunks(column)
+            self._arrays[column] = _joined(chunks) if chunks else None
         return self._arrays[column]
+
+    def _chunks(self, column: str) -> list[pa.Array]:
+        """Return the chunks of a column of the table, at least one; none if there is none."""
+        if self._stats.schema.get_field_index(column) < 0:
+            return []
+        found = self._stats.column(column)
+        if not isinstance(found, pa.ChunkedArray):
+            return [found]
+        return found.chunks or [found.combine_chunks()]
+
+
+def _joined(chunks: Iterable[pa.Array]) -> pa.Array:
+    some = list(chunks)
+    return some[0] if len(some) == 1 else pa.concat_arrays(some)
+
+
+def _without_fields(array: pa.StructArray) -> pa.StructArray:
+    """Return structs without fields that are null where these are."""
+    valid, nulls = array.buffers()[0], array.null_count
+    return pa.Array.from_buffers(pa.struct([]), len(array), [valid], nulls, array.offset)

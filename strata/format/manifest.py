@@ -10,6 +10,7 @@ and so does a missing column. Many parts are in pages, each a manifest, below an
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from sys import intern
 from typing import Final
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import Corrupt, InvalidRequest, StrataError
+from strata.format.batch_read import has_one_batch, head_of_file, read_columns, schema_of
 from strata.format.pack import encode_table, open_table, unpack
 
 MANIFEST_VERSION: Final = 1
@@ -55,6 +57,7 @@ SCHEMA: Final = pa.schema(
         pa.field("stats_bytes", pa.int64(), nullable=False),
     ]
 )
+_NEVER_NULL: Final = frozenset(field.name for field in SCHEMA if not field.nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +148,29 @@ def head_of(data: bytes) -> tuple[str, int]:
     Raises: Corrupt for bytes that are not a manifest.
     """
     with damage():
-        reader = open_table(unpack(data))
-        version = (reader.schema.metadata or {}).get(VERSION_KEY, b"")
-        return version.decode(errors="replace"), reader.num_record_batches
+        data = unpack(data)
+        head = head_of_file(data)
+        if head is not None and has_one_batch(data, head):
+            return _version(schema_of(head)), 1
+        reader = open_table(data)
+        return _version(reader.schema), reader.num_record_batches
+
+
+def _version(schema: pa.Schema) -> str:
+    version: bytes = (schema.metadata or {}).get(VERSION_KEY, b"")
+    return version.decode(errors="replace")
+
+
+def has_columns(data: bytes, prefix: str) -> bool:
+    """Return whether a manifest may have columns whose names begin so; damaged bytes may."""
+    head = head_of_file(unpack(data))
+    return head is None or any(name.startswith(prefix) for name in _names(head))
+
+
+@lru_cache(maxsize=64)
+def _names(head: bytes) -> tuple[str, ...]:
+    with damage():
+        return tuple(schema_of(head).names)
 
 
 def decode_manifest(
@@ -167,20 +190,42 @@ def decode_manifest(
     """
     with damage():
         data = unpack(data)
-        reader = open_table(data)
-        _check_schema(reader.schema)
-        if columns is not None:
-            wanted = _included(reader.schema.names, columns)
-            if not wanted:
-                raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns))
-            reader = open_table(data, wanted, threads=threads)
-        if piece is None:
-            table = reader.read_all()
+        head = head_of_file(data)
+        if head is None:
+            raise Corrupt("a manifest does not begin as an Arrow file does")
+        wanted = _wanted(head, None if columns is None else frozenset(columns))
+        batch = None if piece else read_columns(data, head, wanted)
+        if batch is not None:
+            table = pa.Table.from_batches([batch])
         else:
-            table = pa.Table.from_batches([reader.get_batch(piece)])
+            table = _read_by_arrow(data, wanted, piece, threads=threads)
         table.validate(full=True)
         _check_nulls(table)
     return table
+
+
+def _read_by_arrow(
+    data: bytes, wanted: tuple[int, ...], piece: int | None, *, threads: bool
+) -> pa.Table:
+    reader = open_table(data, list(wanted), threads=threads)
+    if piece is None:
+        return reader.read_all()
+    return pa.Table.from_batches([reader.get_batch(piece)])
+
+
+@lru_cache(maxsize=64)
+def _wanted(head: bytes, columns: frozenset[str] | None) -> tuple[int, ...]:
+    """Return the numbers of the columns to read, of a manifest with this message of its schema.
+
+    Raises: Corrupt, InvalidRequest, and what Arrow raises.
+    """
+    schema = schema_of(head)
+    _check_schema(schema)
+    names = schema.names
+    wanted = tuple(range(len(names))) if columns is None else _included(names, columns)
+    if not wanted:
+        raise InvalidRequest("no column of the manifest asked for", columns=sorted(columns or ()))
+    return wanted
 
 
 def part_refs(table: pa.Table) -> list[PartRef]:
@@ -269,7 +314,7 @@ def _fit(table: pa.Table, types: dict[str, pa.Field]) -> pa.Table:
     return table
 
 
-def _included(names: Sequence[str], columns: Collection[str]) -> list[int]:
+def _included(names: Sequence[str], columns: Collection[str]) -> tuple[int, ...]:
     missing = [n for n in columns if n in SCHEMA.names and n not in names]
     unknown = [n for n in columns if n not in SCHEMA.names and not n.startswith(STATS_PREFIX)]
     if missing:
@@ -278,11 +323,13 @@ def _included(names: Sequence[str], columns: Collection[str]) -> list[int]:
         raise InvalidRequest("manifests have no such column", columns=sorted(unknown))
     exact = {name for name in columns if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in columns if name.endswith("*"))
-    return [i for i, n in enumerate(names) if n in exact or (prefixes and n.startswith(prefixes))]
+    return tuple(
+        i for i, n in enumerate(names) if n in exact or (prefixes and n.startswith(prefixes))
+    )
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    version = (schema.metadata or {}).get(VERSION_KEY, b"").decode(errors="replace")
+    version = _version(schema)
     if version != str(MANIFEST_VERSION):
         raise Corrupt("a manifest has an unknown version", version=version, known=MANIFEST_VERSION)
     for field in SCHEMA:
@@ -293,9 +340,9 @@ def _check_schema(schema: pa.Schema) -> None:
 
 def _check_nulls(table: pa.Table) -> None:
     there = set(table.column_names)
-    for field in SCHEMA:
-        if not field.nullable and field.name in there and table[field.name].null_count:
-            raise Corrupt("a manifest has a null where there must be a value", column=field.name)
+    for name in _NEVER_NULL & there:
+        if table[name].null_count:
+            raise Corrupt("a manifest has a null where there must be a value", column=name)
     if "order" in there and pc.list_flatten(table["order"]).null_count:
         raise Corrupt("a manifest has a null in a sort order")
 

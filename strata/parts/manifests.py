@@ -21,6 +21,7 @@ from strata.format.manifest import (
     PartRef,
     blobs_of,
     decode_manifest,
+    has_columns,
     head_of,
     part_refs,
     unify,
@@ -31,7 +32,7 @@ from strata.kernels.arrays import Ints
 from strata.model.settings import StoreSettings
 from strata.parts.turns import in_turn
 from strata.state.state import Batch
-from strata.store.interface import Blob
+from strata.store.interface import Blob, Rooted
 from strata.store.named import get_named
 from strata.store.open import open_blob
 
@@ -39,7 +40,7 @@ CURE: Final = (
     "stop writing; restore the blob from a backup, or drop the part's batch; "
     "`strata validate` lists every damaged part"
 )
-AT_ONCE: Final = 8  # pages read at once: the cores decode, and a store is waited for
+AT_ONCE: Final = 8  # pages read at once: a remote store is waited for
 AHEAD_BYTES: Final = 32 * 1024 * 1024  # of pages and indexes that wait for their turn
 
 
@@ -58,9 +59,10 @@ class StoredPiece:
         self.pages = pages  # their rows of an index; None: the manifest is in one blob
         self._data: list[bytes] | None = None
 
-    def read(self, columns: Collection[str] | None = None) -> pa.Table:
+    def read(self, columns: Collection[str] | None = None, *, joined: bool = True) -> pa.Table:
         """Return the parts of the piece with these columns, None all; see `decode_manifest`.
 
+        `joined`: each column in one chunk, which copies it; otherwise in one for each page.
         Cost: pages are fetched once, and their bytes kept until `forgotten`.
         Raises: Corrupt when it is damaged, or does not list the parts that its index counts.
         """
@@ -79,7 +81,19 @@ class StoredPiece:
                     counted=parts,
                     cure=CURE,
                 )
-        return tables[0] if len(tables) == 1 else unify(tables).combine_chunks()
+        if len(tables) == 1:
+            return tables[0]
+        return unify(tables).combine_chunks() if joined else unify(tables)
+
+    def has_any(self, prefix: str) -> bool:
+        """Return whether the piece may have a column whose name begins so.
+
+        Cost: pages are fetched, and their schemas looked at; nothing is decoded.
+        """
+        if self.pages is not None and self._data is None:
+            self._data = list(self._manifest.fetched(self.pages))
+        blobs = [self._whole] if self.pages is None else self._data
+        return any(has_columns(data, prefix) for data in blobs or () if data is not None)
 
     def some(self, rows: Ints, columns: Collection[str] | None = None) -> pa.Table:
         """Return some parts, by their places in the piece, with these columns.
@@ -166,18 +180,17 @@ class ManifestBlobs:
             (size, partial(get, key=key))
             for key, size in zip(rows["key"].to_pylist(), sizes, strict=True)
         ]
-        yield from in_turn(jobs, AT_ONCE, AHEAD_BYTES)
+        # Of files on this machine, others ahead of their turn cost more than they spare
+        yield from in_turn(jobs, 1 if isinstance(self._blob, Rooted) else AT_ONCE, AHEAD_BYTES)
 
     def pages_decoded(
         self, pages: Sequence[bytes], columns: Collection[str] | None
     ) -> list[pa.Table]:
-        """Return some columns of pages, decoded side by side.
+        """Return some columns of pages. Threads would wait for each other more than they decode.
 
         Raises: Corrupt.
         """
-        decoded = partial(self.decoded, columns=columns, threads=len(pages) == 1)
-        jobs = [(len(data), partial(decoded, data)) for data in pages]
-        return list(in_turn(jobs, AT_ONCE, AHEAD_BYTES))
+        return [self.decoded(data, columns, threads=len(pages) == 1) for data in pages]
 
     def decoded(
         self,

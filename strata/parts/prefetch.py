@@ -15,6 +15,7 @@ import pyarrow as pa
 from strata.format.manifest import PartRef
 from strata.model.settings import ReadSettings
 from strata.parts.fetch import PartSource, part_batches, part_bytes
+from strata.parts.look import Look
 from strata.parts.turns import in_turn
 
 SMALL_BYTES: Final = 256 * 1024  # a part up to this size is always fetched in one request
@@ -29,6 +30,7 @@ class Wanted:
     columns: frozenset[int] | None = None  # by id; None: all
     # Part -> row groups; missing: all
     groups: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    look: Look | None = None  # leaves out row groups without a row that a filter accepts
 
     def whole(self, ref: PartRef) -> bool:
         """Return whether it is best to fetch a whole part in one request."""
@@ -75,6 +77,10 @@ def part_ahead(
     if groups is not None and not groups:
         return ref, []
     data = part_bytes(source, ref) if wanted.whole(ref) else None
+    if data is not None and wanted.look is not None:
+        groups = wanted.look.groups(source, ref, data, groups)
+        if groups is not None and not groups:
+            return ref, []
     batches = part_batches(
         source,
         ref,

@@ -23,6 +23,7 @@ from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings
 from strata.parts.fetch import PartSource, RowBudget, sorted_runs
+from strata.parts.look import Look
 from strata.parts.prefetch import Wanted, part_ahead
 from strata.parts.turns import in_turn
 from strata.read.as_of import as_of_view
@@ -71,11 +72,13 @@ def merged(  # noqa: PLR0913 - what to read, how much of it, and how
     *,
     columns: frozenset[int] | None = None,
     settings: ReadSettings = IN_ORDER,
+    look: Look | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the rows of `runs` that lie in a slice as of one time, each once, in order.
 
     `after`: only updates later than that count, so each row comes with what its count grew by.
-    `columns`: ids that have to come; a table may have more.
+    `columns`: ids that have to come; a table may have more. `look`: rows that a filter does not
+    accept may be missing.
 
     `groups`, as in a plan: the row groups left out hold only rows on which the filter is neither
     true nor fails. The counts of such rows may be wrong, but the filter drops them. For every other
@@ -84,7 +87,7 @@ def merged(  # noqa: PLR0913 - what to read, how much of it, and how
     `settings` lets be read ahead.
     Raises: Corrupt when a part is missing, damaged, or not sorted among others.
     """
-    view = _View(source, as_of, within, groups, after, columns)
+    view = _View(source, as_of, within, groups, after, columns, look)
     ahead = settings.fetchers > 1
     jobs = (
         (one.size_bytes, partial(view.rows, one, ahead=ahead))
@@ -104,6 +107,7 @@ class _View:
     groups: Groups
     after: int | None
     columns: frozenset[int] | None
+    look: Look | None
 
     def rows(self, stretch: MergeStretch, *, ahead: bool) -> Iterable[pa.Table]:
         """Return a stretch's rows; with `ahead` a small one is read at once."""
@@ -111,7 +115,7 @@ class _View:
         return list(rows) if ahead and stretch.size_bytes <= AHEAD_BYTES else rows
 
     def _decoded(self, ref: PartRef, ahead: bool) -> Iterator[pa.Table]:
-        wanted = Wanted(self.columns, self.groups)
+        wanted = Wanted(self.columns, self.groups, self.look)
         _, batches = part_ahead(self.source, ref, wanted, threads=False, decode=ahead)
         for batch in batches:
             rows = as_of_view(_table(batch), self.as_of, ref.t_high, self.after)

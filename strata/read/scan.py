@@ -25,6 +25,7 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings
 from strata.model.types import ColumnType
 from strata.parts.fetch import PartSource, part_batches, part_bytes, source_of
+from strata.parts.look import Look
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.as_of import as_of_view, may_add_up, until
 from strata.read.merged import merged
@@ -49,13 +50,15 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     stored: bool = False,
     timed: bool = False,
     settings: ReadSettings = DEFAULTS,
+    look: Look | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the planned rows as of the plan's time.
 
     Shape: the chosen columns by name, all if None, then t (the same in all rows) and d; in the
     order of the relation if consolidated. The schema is `scan_schema`; `stored` leaves values as
     they are held in memory, and `timed`, without `consolidate`, leaves t as it is stored. Reading
-    only `within` a slice requires `consolidate`. The slices of `slices` cover the key space once.
+    only `within` a slice requires `consolidate`. `look` may leave out rows that a filter
+    does not accept. The slices of `slices` cover the key space once.
     Raises: InvalidRequest for an unknown column; Corrupt naming shard and part.
     """
     relation = state.relation
@@ -65,12 +68,12 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     if consolidate:
         runs = overlapping(state, plan, within)
         updates = merged(
-            source, runs, plan.as_of, within, plan.groups, columns=ids, settings=settings
+            source, runs, plan.as_of, within, plan.groups, columns=ids, settings=settings, look=look
         )
     elif within != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
     else:
-        updates = _by_part(source, plan, ids, settings, timed=timed)
+        updates = _by_part(source, plan, Wanted(ids, plan.groups, look), settings, timed=timed)
     schema = scan_schema(relation, columns, stored=stored)
     viewed = [] if stored else [(i, c) for i, c in enumerate(chosen) if has_view(c.type)]
     for rows in updates:
@@ -142,7 +145,7 @@ def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[Part
 def _by_part(
     source: PartSource,
     plan: ReadPlan,
-    ids: frozenset[int] | None,
+    wanted: Wanted,
     settings: ReadSettings,
     *,
     timed: bool = False,
@@ -152,12 +155,11 @@ def _by_part(
     Rows that differ only in columns that are not requested stay apart, so the number of rows does
     not depend on the chosen columns.
     """
-    wanted = Wanted(ids, plan.groups)
     for ref, batches in parts_ahead(source, plan.each(), wanted, settings):
         for batch in batches:
             shown = until if timed else as_of_view
             rows = shown(pa.Table.from_batches([batch]), plan.as_of, ref.t_high)
-            if ids is None and not timed and may_add_up(ref, plan.as_of):
+            if wanted.columns is None and not timed and may_add_up(ref, plan.as_of):
                 rows = add_up(rows, source.relation)  # of neighbours, sorted or not
             if rows.num_rows:
                 yield rows

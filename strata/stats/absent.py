@@ -36,7 +36,7 @@ def fill_absent(
     `versions` are the relation versions of the parts, one for each row of `stats`. `wanted` are the
     names of statistics to fill, None all.
     """
-    if ROWS not in stats.column_names:
+    if len(relations) == 1 or ROWS not in stats.column_names:
         return stats
     for column in relations[-1].columns:
         younger = [r.version for r in relations if column.id not in r.by_id]

@@ -247,10 +247,11 @@ class StoredManifest(ManifestBlobs):
             return unify([piece.read(columns) for piece in self.pieces()])
         return self.decoded(self.data, columns)
 
-    def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
+    def pieces(self, *, unions: bool = False, most: int = PIECE_PARTS) -> Iterator[StoredPiece]:
         """Yield the pieces of the manifest; together they have all parts, in order.
 
-        `unions`: the rows of their pages have the unions of statistics, too.
+        `unions`: the rows of their pages have the unions of statistics, too. `most`: about how many
+        parts a piece of pages has; a manifest in one blob is cut as it was written.
         Raises: Corrupt.
         """
         if not self.in_pages:
@@ -258,7 +259,7 @@ class StoredManifest(ManifestBlobs):
             return
         columns = None if unions else ()
         for pages in self.leaves(self.root(columns), columns):
-            yield from self.pieces_of(pages)
+            yield from self.pieces_of(pages, most)
 
     def root(self, columns: Collection[str] | None = None) -> Index:
         """Return the uppermost index, with some statistics; see `decode_index`.

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pyarrow as pa
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.audit.batches import Looked, _again, _stored, _Sums, _times, _told_apart
+from strata.audit.batches import _stored, _Sums, _times
 from strata.audit.compare import Finding
 from strata.format.manifest import PartRef, manifest_table
 from strata.model.time import MIN_TIME
@@ -120,31 +120,10 @@ def test_what_the_state_says_of_its_parts_is_compared() -> None:
     ]
 
 
-def test_parts_that_are_gone_or_named_twice_are_told() -> None:
+def test_a_part_that_no_listing_has_yet_is_asked_for() -> None:
     blob = MemoryBlob()
-    blob.set("late", b"x")  # there, though no listing has it yet
+    blob.set("late", b"x")
     stores = SimpleNamespace(blob=blob)
-    keys = pa.chunked_array([["listed", "late", "gone"]])
-    told = list(_stored(stores, keys, pa.array(["listed"])))  # type: ignore[arg-type]
+    listed = np.array([True, False, False])
+    told = list(_stored(stores, ["listed", "late", "gone"], listed))  # type: ignore[arg-type]
     assert [one.suspect for one in told] == ["gone"]
-
-    refs = [replace(PART, key=key) for key in ("a", "b", "c")]
-    manifests = [manifest_table(some)["key"] for some in (refs[:2], refs[1:])]
-    once, twice = (
-        [
-            f.suspect
-            for one in _told_apart([Looked(BATCH, None, names, ()) for names in some])  # type: ignore[arg-type]
-            for f in one.findings
-        ]
-        for some in (manifests[:1], manifests)
-    )
-    assert (once, twice) == ([], ["b", "b"])
-
-
-def test_two_runs_may_name_one_part_and_one_run_may_not() -> None:
-    names, runs = pa.chunked_array([["a", "b"], ["a", "b"]]), [0, 0, 1, 0]
-
-    again = _again(names, pa.chunked_array([pa.array(runs, pa.int32())]))
-    (told,) = _told_apart([Looked(BATCH, None, names, (), again=again)])  # type: ignore[arg-type]
-
-    assert [(one.suspect, one.statement) for one in told.findings] == [("b", "b is named 2 times")]

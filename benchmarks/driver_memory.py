@@ -27,8 +27,7 @@ from benchmarks.prune import NOW_US, filters
 from strata.audit.budget import in_chunks
 from strata.audit.cost import shares_of
 from strata.compact.plan import plan as plan_compaction
-from strata.compact.run import manifests_of
-from strata.compact.tasks import merge_tasks
+from strata.compact.run import _prepare
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
@@ -75,13 +74,13 @@ def plan_all(stores: Stores) -> object:
 
 @operation("plan and cut a full merge")
 def cut(stores: Stores) -> object:
-    """Return the tasks of a merge of everything."""
+    """Return how many tasks a merge of everything has; those of a stretch are held at a time."""
     state = Machine(stores).load(SHARD)
     settings = CompactSettings()
-    found: list[object] = []
+    found = 0
     for request in plan_compaction(state, settings, full=True).requests:
-        manifests = manifests_of(stores, state, request)
-        found += merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes)
+        prepared = _prepare(stores, state, request, settings, None, {})
+        found += len(prepared.rest) + sum(map(len, prepared.later()))
     return found
 
 

@@ -4,7 +4,7 @@ No part is opened; `strata.audit.parts` does that. A manifest that cannot be rea
 the one that the state describes, is a finding like any other, and its parts are not checked.
 
 Memory: manifests in one blob as stored, one piece as a table, a number for each part of the shard
-and each listed one (`strata.audit.names`), and Python objects for `SLICE_PARTS` parts at a time.
+and each listed one (`strata.parts.numbered`), and Python objects for `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
@@ -21,15 +21,16 @@ import pyarrow.compute as pc
 from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
-from strata.audit.names import Named, Numbered, name_numbers, named_again, numbers_in
+from strata.audit.names import Named, named_again
 from strata.audit.pages import index_findings, page_findings
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
-from strata.format.manifest import PartRef, part_refs, stats_columns
+from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
 from strata.kernels.arrays import Bools, Ints
 from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
 from strata.parts.manifests import StoredManifest
+from strata.parts.numbered import Numbered, name_numbers, numbers_in
 from strata.parts.part_facts import KEY_BYTES
 from strata.parts.unions import batch_stats
 from strata.state.state import Batch, State
@@ -192,8 +193,9 @@ class _Sums:
             counted.update(dict(zip(values, times, strict=True)))
         self.versions.update(table["relation_version"].unique().to_pylist())
         self.retractions |= bool(pc.any(table["retractions"]).as_py())
-        rows = table if self.last is None else pa.concat_tables([self.last, table])
-        self.last = table.slice(table.num_rows - 1)
+        fixed = table.select(SCHEMA.names)  # pages may have different statistics
+        rows = fixed if self.last is None else pa.concat_tables([self.last, fixed])
+        self.last = fixed.slice(table.num_rows - 1)
         yield from _disorder(rows)
 
     def findings(self, batch: Batch) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,15 @@ def test_times_outside_a_batch_are_named(refs: list[PartRef], lower: int, upper:
 @given(parts(), st.integers(1, 6))
 def test_findings_are_the_same_a_few_parts_at_a_time(refs: list[PartRef], at_once: int) -> None:
     assert found(refs, at_once) == found(refs, 99)
+
+
+def test_pages_of_different_statistics_are_read_together() -> None:
+    refs = [replace(PART, key=str(n), key_low=bytes([n])) for n in (1, 0)]
+    known, unknown = (manifest_table([ref]) for ref in refs)
+    known = known.append_column("s.1", pa.array([{"nulls": 0}]))
+    sums = _Sums()
+
+    assert [f.suspect for table in (known, unknown) for f in sums.add(table)] == ["0"]
 
 
 def test_what_the_state_says_of_its_parts_is_compared() -> None:

@@ -273,22 +273,27 @@ class StoredManifest(ManifestBlobs):
 
         Raises: Corrupt. Cost: opens every page.
         """
-        found: dict[str, tuple[str, ...]] = {}
+        return dict(self.each_names())
+
+    def each_names(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each blob of the manifest with what it names, as `names` has it, a page at a time.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
         if not self.in_pages:
-            found[self.where["manifest"]] = blobs_of(self.decoded(self.data, BLOB_COLUMNS))
-            return found
+            yield self.where["manifest"], blobs_of(self.decoded(self.data, BLOB_COLUMNS))
+            return
+        yield from self._names_below(self.where["manifest"], self.root(()))
 
-        def name(key: str, index: Index) -> None:
-            found[key] = _keys(index.table)
-            if index.level > 1:
-                for one, lower in zip(found[key], self.below(index, ()), strict=True):
-                    name(one, lower)
-                return
-            for one, data in zip(found[key], self.fetched(index.table), strict=True):
-                found[one] = blobs_of(self.decoded(data, BLOB_COLUMNS))
-
-        name(self.where["manifest"], self.root(()))
-        return found
+    def _names_below(self, key: str, index: Index) -> Iterator[tuple[str, tuple[str, ...]]]:
+        found = _keys(index.table)
+        yield key, found
+        if index.level > 1:
+            for one, lower in zip(found, self.below(index, ()), strict=True):
+                yield from self._names_below(one, lower)
+            return
+        for one, data in zip(found, self.fetched(index.table), strict=True):
+            yield one, blobs_of(self.decoded(data, BLOB_COLUMNS))
 
     def check_parts(self, count: int) -> None:
         """Refuse a manifest whose number of parts differs from its batch's.

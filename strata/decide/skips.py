@@ -74,6 +74,7 @@ class Some:
     by_bloom: Packed | None = None  # which of these a bloom filter skips; None: none
     sizes: Numbers | None = None  # stored bytes that are left out of each; None: the whole part
     groups: pa.ListArray | None = None  # row groups that are left out of each; None: all
+    known: pa.Table | None = None  # key and size of each; None: they are read again
 
     @property
     def rows(self) -> Numbers:
@@ -119,6 +120,8 @@ class Some:
             yield Skipped(ref, step.batch, step.ruled_out, row, left, bool(bloom))
 
     def _again(self, columns: Sequence[str]) -> pa.Table:
+        if self.known is not None:
+            return self.known
         return self.stored.forgotten().some(self.rows, columns)
 
     def _sizes(self, table: pa.Table | None) -> Numbers:
@@ -296,11 +299,12 @@ def decide_all(stores: Stores, state: State, filter: Filter) -> Decisions:
     """Decide a filter for every part of a shard, at both levels.
 
     Cost: reads every manifest. Memory: the stored bytes of those in one blob, one piece as a table,
-    and a bit for each part.
+    and a bit for each part; of up to 65,536 parts also keys and sizes.
     """
     found = _Found()
     steps = descend(stores, state, Question.about(state, filter))
-    columns = ("size_bytes", "stats_version")
+    few = sum(batch.parts for batch in state.batches) <= SAMPLED_WHOLE
+    columns = ("size_bytes", "stats_version", *(("key",) if few else ()))
     for _, pieces in narrowed_ahead(stores, steps, columns, open_all=True):
         for piece in pieces:
             assert isinstance(piece, Piece)  # every page is opened
@@ -357,7 +361,14 @@ def _some(piece: Piece, places: Numbers, sizes: Numbers) -> Some:
         int(sizes[places].sum()),
         _packed(piece.rows[places]),
         None if found is None else np.packbits(found[places]),
+        known=_known(piece, places),
     )
+
+
+def _known(piece: Piece, places: Numbers) -> pa.Table | None:
+    if not len(places) or "key" not in piece.table.column_names:
+        return None
+    return piece.table.select(["key", "size_bytes"]).combine_chunks().take(pa.array(places))
 
 
 def _packed(rows: Numbers) -> Packed:

@@ -95,7 +95,7 @@ def sampled(skipped: list[Skipped], percent: int, salt: str, least: int) -> list
 def test_decisions_and_samples_are_those_of_an_object_for_each_part(
     stores: Stores, than: int, named: set[int], percent: int, least: int, whole: int
 ) -> None:
-    """`whole`: up to this many parts, all draws are kept, and not only those of small shares."""
+    """`whole`: up to this many parts, keys are kept, and all draws, not only those of a share."""
     every = [
         ref
         for b in state_of(stores).batches
@@ -104,7 +104,9 @@ def test_decisions_and_samples_are_those_of_an_object_for_each_part(
     state = state_of(stores, *(every[n % len(every)].key for n in sorted(named)))
     skipped, tightened = plainly(stores, state, greater(than))
 
-    found = decide_all(stores, state, greater(than))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("strata.decide.skips.SAMPLED_WHOLE", whole)
+        found = decide_all(stores, state, greater(than))
 
     assert (list(found.skipped), list(found.tightened)) == (skipped, tightened)
     assert found.skipped.size_bytes == sum(one.ref.size_bytes for one in skipped)

@@ -1,11 +1,12 @@
 """What a driver holds for many parts: `python -m benchmarks.driver_memory [PARTS] [--cap MIB]`.
 
 The shard of `benchmarks.metadata`: a million parts. None of them exists, but the store says
-that it does. Each thing that a driver does before and around its tasks runs in a process of
-its own, whose data may not grow beyond the cap (`RLIMIT_DATA`; tasks are not run): plan a read
-with a filter and without, plan and cut a merge of everything, choose the parts of a validation,
-decide a filter for a soft evaluation and draw its sample, plan a sweep. Peak is of resident
-memory, imports included. An operation that does not fit is named, and the exit code is 1.
+that it does, and lists them. `--folder` keeps the shard for the next time. Each thing that a driver
+does before and around its tasks runs in a process of its own, whose data may not grow beyond the
+cap (`RLIMIT_DATA`; tasks are not run): plan a read with a filter and without, plan and cut a merge
+of everything, choose the parts of a validation, decide a filter for a soft evaluation and draw its
+sample, plan a sweep. Peak is of resident memory, imports included. An operation that does not fit
+is named, and the exit code is 1.
 """
 
 import argparse
@@ -14,25 +15,28 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.metadata import SHARD, build
+from benchmarks.metadata import BYTES, SHARD, build
 from benchmarks.prune import NOW_US, filters
-from strata.audit.cost import costs
+from strata.audit.budget import in_chunks
+from strata.audit.cost import shares_of
 from strata.compact.plan import plan as plan_compaction
-from strata.compact.run import manifests_of
-from strata.compact.tasks import merge_tasks
+from strata.compact.run import _prepare
 from strata.decide.plan import plan_read
 from strata.decide.skips import decide_all
 from strata.expr.filter import Filter
 from strata.gc import plan as plan_sweep
 from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, Settings, StoreSettings
+from strata.parts.manifests import StoredManifest
 from strata.store import keys
-from strata.store.interface import Blob
+from strata.store.interface import BlobInfo
 from strata.store.open import Stores, open_stores
 
 CAP_MIB: Final = 2048  # a driver's memory by default: spark.driver_memory_mib
@@ -70,13 +74,13 @@ def plan_all(stores: Stores) -> object:
 
 @operation("plan and cut a full merge")
 def cut(stores: Stores) -> object:
-    """Return the tasks of a merge of everything."""
+    """Return how many tasks a merge of everything has; those of a stretch are held at a time."""
     state = Machine(stores).load(SHARD)
     settings = CompactSettings()
-    found: list[object] = []
+    found = 0
     for request in plan_compaction(state, settings, full=True).requests:
-        manifests = manifests_of(stores, state, request)
-        found += merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes)
+        prepared = _prepare(stores, state, request, settings, None, {})
+        found += len(prepared.rest) + sum(map(len, prepared.later()))
     return found
 
 
@@ -88,9 +92,9 @@ def choose(stores: Stores) -> object:
 
     state = Machine(stores).load(SHARD)
     looked = look(stores, state)
-    return list(
-        checks._tasks(stores, state, looked, "run", partial(checks._wanted, "run", 1, None))
-    )
+    assert not any(one.findings for one in looked)
+    tasks = checks._tasks(stores, state, looked, "run", partial(checks.share_of, "run", 1))
+    return sum(len(chunk) for chunk in checks._chunks(tasks))  # one is held at a time
 
 
 @operation("soft evaluation, 1 %")
@@ -98,8 +102,9 @@ def softly(stores: Stores) -> object:
     """Return the parts that a filter would skip and soft evaluation fetches, and what it costs."""
     filter = Filter(filters()["three leaves"], "", NOW_US, NOW_US)
     found = decide_all(stores, Machine(stores).load(SHARD), filter)
-    told = costs(found, filter, run="run", least=5, seconds=1.0, audited_bytes=1)
-    return found.skipped.make(found.skipped.drawn(1, "run", 5)), told
+    chosen = found.skipped.drawn(1, "run", 5)
+    told = shares_of(found, "run", 5)
+    return sum(len(found.skipped.make(some)) for some in in_chunks(chosen, None)), told
 
 
 @operation("plan a sweep")
@@ -111,9 +116,9 @@ def sweep(stores: Stores) -> object:
 class Existing:
     """A blob store in which every part is."""
 
-    def __init__(self, blob: Blob) -> None:
-        """Ask `blob` for everything else."""
-        self._blob = blob
+    def __init__(self, stores: Stores) -> None:
+        """Ask the blob store of `stores` for everything else."""
+        self._stores, self._blob = stores, stores.blob
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._blob, name)
@@ -122,6 +127,17 @@ class Existing:
         """Return one byte of a part."""
         return b"P" if f"/{keys.BlobKind.PART}/" in key else self._blob.get(key, *piece)
 
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        """Yield what is stored, and the parts, which are in no order."""
+        yield from self._blob.list(prefix)
+        if not f"{keys.shard_prefix(SHARD)}{keys.BlobKind.PART}/".startswith(prefix):
+            return
+        for batch in Machine(self._stores).load(SHARD).batches:
+            if batch.manifest is not None:
+                for piece in StoredManifest(self._blob, SHARD, batch).pieces(most=16_384):
+                    for key in piece.read(["key"])["key"].to_pylist():
+                        yield BlobInfo(key, BYTES, 0)
+
 
 def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:
     """Do one operation under the cap; send CPU seconds and peak memory, or what went wrong."""
@@ -129,7 +145,7 @@ def capped(name: str, store: StoreSettings, cap: int, pipe: Any) -> None:
     began = time.process_time()
     try:
         stores = open_stores(store)
-        existing: Any = Existing(stores.blob)
+        existing: Any = Existing(stores)
         OPERATIONS[name](replace(stores, blob=existing))
     except MemoryError as error:
         pipe.send((None, None, type(error).__name__))
@@ -158,16 +174,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", type=int, nargs="?", default=1_000_000)
     parser.add_argument("--cap", type=int, default=CAP_MIB, help="MiB of data of a process")
+    parser.add_argument("--folder", type=Path, help="where the shard is, or is built and stays")
+    parser.add_argument("--only", default="", help="operations with these words in their name")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="strata-driver-") as folder:
+    kept = None if asked.folder is None else nullcontext(asked.folder)
+    with kept or tempfile.TemporaryDirectory(prefix="strata-driver-") as folder:
         store = StoreSettings(f"file://{folder}/blob", f"sqlite:///{folder}/consensus.db")
-        context = multiprocessing.get_context("spawn")
-        builder = context.Process(target=partial(_build, store, asked.parts))
-        builder.start()
-        builder.join()
+        wrong = 0
+        if not Path(folder, "consensus.db").exists():
+            context = multiprocessing.get_context("spawn")
+            builder = context.Process(target=partial(_build, store, asked.parts))
+            builder.start()
+            builder.join()
+            wrong = builder.exitcode or 0
         print(f"{asked.parts:,} parts, data of a process at most {asked.cap} MiB")
-        wrong = builder.exitcode or 0
-        for name in OPERATIONS:
+        for name in (name for name in OPERATIONS if asked.only in name):
             seconds, peak, error = measure(name, store, asked.cap << 20)
             if error or seconds is None or peak is None:
                 wrong = 1

@@ -1,6 +1,7 @@
 """What the metadata of a large shard costs: `python -m benchmarks.metadata [PARTS ...]`.
 
-Synthetic shards: a spine of batches, each half as large as the one before, whose manifests name
+Synthetic shards: a spine of batches, each half as large as the one before
+or of a million parts, whose manifests name
 parts that do not exist, with the statistics of `benchmarks.prune`. Times are CPU time of all
 threads, medians, in milliseconds: a commit is load, transition, encode and compare-and-set of an
 append of one part, without its blobs; a plan is of a fresh process's first look (the manifests come
@@ -45,6 +46,7 @@ SPEC = parse_spec(
     }
 )
 ORDER = (1, 2, 3, 4)
+BATCH_PARTS = 1_000_000  # at most: a batch is built in memory
 
 
 def manifest_of(parts: int, seed: int) -> pa.Table:
@@ -90,7 +92,12 @@ def exact(column: pa.StructArray) -> pa.StructArray:
 
 def batch_of(stores: Stores, parts: int, lower: int, upper: int, seed: int) -> Batch:
     """Store a batch of invented parts."""
-    key, rows = PageTarget(stores.blob, SHARD, 0).put(manifest_of(parts, seed))
+    manifest = manifest_of(parts, seed)
+    for name, time_of_all in (("t_low", lower), ("t_high", upper - 1)):
+        at = manifest.schema.get_field_index(name)
+        times = pa.array(np.full(parts, time_of_all, np.int64))
+        manifest = manifest.set_column(at, manifest.schema.field(at), times)
+    key, rows = PageTarget(stores.blob, SHARD, 0).put(manifest)
     sink = pa.BufferOutputStream()
     if rows is not None:
         with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -109,7 +116,7 @@ def build(stores: Stores, parts: int) -> int:
     machine.create(SPEC)
     at, left = 0, parts
     while left:
-        some = max(left // 2, 1)
+        some = min(max(left // 2, 1), BATCH_PARTS)
         batch = batch_of(stores, some, at, at + 10, at)
         machine.append(SHARD, token=f"t{at}", lower=at, upper=at + 10, batch=batch)
         at, left = at + 10, left - some

@@ -3,16 +3,16 @@
 No part is opened; `strata.audit.parts` does that. A manifest that cannot be read, or differs from
 the one that the state describes, is a finding like any other, and its parts are not checked.
 
-Memory: the manifests as stored, the names of their parts, one piece as a table, and Python objects
-for the values of `SLICE_PARTS` parts at a time.
+Memory: manifests in one blob as stored, one piece as a table, a number for each part of the shard
+and each listed one (`strata.parts.numbered`), and Python objects for `SLICE_PARTS` parts at a time.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,16 @@ import pyarrow.compute as pc
 from strata import __version__
 from strata.audit.blame import find_lies
 from strata.audit.compare import Finding
+from strata.audit.names import Named, named_again
 from strata.audit.pages import index_findings, page_findings
 from strata.audit.verdict import FORMAT_CHECK, Verdict
 from strata.errors import Corrupt
-from strata.format.manifest import PartRef, part_refs, stats_columns
+from strata.format.manifest import SCHEMA, PartRef, part_refs, stats_columns
+from strata.kernels.arrays import Bools, Ints
 from strata.model.sums import MODULUS, wrapped
 from strata.model.time import MIN_TIME
 from strata.parts.manifests import StoredManifest
+from strata.parts.numbered import Numbered, name_numbers, numbers_in
 from strata.parts.part_facts import KEY_BYTES
 from strata.parts.unions import batch_stats
 from strata.state.state import Batch, State
@@ -36,8 +39,13 @@ from strata.store import keys
 from strata.store.interface import Blob
 from strata.store.open import Stores
 from strata.store.retry import retry
+from strata.updates.resident import Resident
 
 SLICE_PARTS: Final = 8192
+PAGES_PARTS: Final = 16_384  # of pages that are decoded together
+# The pages of a large manifest leave freed memory behind in the threads that decoded them: so much
+# of it is given back now and then
+FREED_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +54,19 @@ class Looked:
 
     batch: Batch
     manifest: StoredManifest | None  # None: unreadable
-    keys: pa.ChunkedArray  # of the parts; string
     findings: tuple[Finding, ...]
+    parts: int = 0
     size_bytes: int = 0  # of the parts
     without_stats: int = 0  # parts
-    again: frozenset[str] = frozenset()  # parts that one run names more than once
 
-    @property
-    def parts(self) -> int:
-        """Return how many parts the manifest names."""
-        return len(self.keys)
+    def slices(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of the manifest in slices; nothing if it is unreadable.
 
-
-def manifest_slices(manifest: StoredManifest) -> Iterator[pa.Table]:
-    """Yield the rows of a manifest in slices.
-
-    Cost: decodes the manifest.
-    Raises: Corrupt.
-    """
-    for piece in manifest.pieces():
-        yield from _slices(piece.read())
+        Cost: decodes these columns of the manifest, None all. Raises: Corrupt.
+        """
+        if self.manifest is not None:
+            for piece in Resident(FREED_BYTES).settled(self.manifest.pieces(most=PAGES_PARTS)):
+                yield from _slices(piece.read(columns))
 
 
 def _slices(table: pa.Table) -> Iterator[pa.Table]:
@@ -78,18 +79,21 @@ def look(stores: Stores, state: State) -> list[Looked]:
 
     Cost: reads every manifest, lists the shard's parts once.
     """
-    listed = retry(partial(_listed, stores, state))
-    found = [_look(stores, state, batch, listed) for batch in state.batches if batch.manifest]
-    return _told_apart(found)
+    listed, named = retry(partial(_listed, stores, state)), Numbered()
+    found = [
+        _look(stores, state, batch, listed, named) for batch in state.batches if batch.manifest
+    ]
+    del listed
+    return _told_apart(found, named.twice())
 
 
-def _listed(stores: Stores, state: State) -> pa.Array:
-    """Return the keys of all stored parts, from a listing."""
+def _listed(stores: Stores, state: State) -> Ints:
+    """Return the numbers of all stored parts in order, from a listing."""
     found = stores.blob.list(f"{keys.shard_prefix(state.name)}{keys.BlobKind.PART}/")
-    pieces = []
+    listed = Numbered()
     while piece := [info.key for info in islice(found, SLICE_PARTS)]:
-        pieces.append(pa.array(piece, pa.string()))
-    return pa.chunked_array(pieces, pa.string()).combine_chunks()
+        listed.add(piece)
+    return listed.sorted()
 
 
 def readable(state: State, looked: Sequence[Looked]) -> State:
@@ -113,7 +117,7 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
     blamed = sorted({f.suspect for f in one.findings if f.suspect})
     if any(not f.suspect for f in one.findings):
         # nothing may be concluded about any of them
-        blamed += sorted(set(one.keys.to_pylist()))
+        blamed += sorted({key for s in one.slices(["key"]) for key in s["key"].to_pylist()})
     return Verdict(
         run=run, shard=state.name, check=FORMAT_CHECK, sql="", part=one.batch.manifest or "",
         outcome="mismatch" if one.findings else "clean",
@@ -125,42 +129,37 @@ def _verdict(state: State, one: Looked, run: str) -> Verdict:
     )  # fmt: skip
 
 
-def _look(stores: Stores, state: State, batch: Batch, listed: pa.Array) -> Looked:
-    sums, parts = _Sums(), list[Finding]()
-    names: list[pa.Array] = []
-    runs: list[pa.Array] = []
+def _look(stores: Stores, state: State, batch: Batch, listed: Ints, named: Numbered) -> Looked:
+    sums, parts, gone = _Sums(), list[Finding](), list[Finding]()
     unions: list[pa.RecordBatch | None] = []
     try:
         manifest = StoredManifest(stores.blob, state.name, batch)
         parts += index_findings(manifest, state.relation)
-        for piece in manifest.pieces(unions=True):
+        for piece in Resident(FREED_BYTES).settled(manifest.pieces(unions=True, most=PAGES_PARTS)):
             table = piece.read()
             if piece.pages is not None:
                 parts += page_findings(piece.pages, table, state.relation)
             for some in _slices(table):
                 parts += [*_times(batch, some), *sums.add(some)]
-                names.append(pc.cast(some["key"].combine_chunks(), pa.string()))
-                runs.append(some["run"].combine_chunks())
+                names = some["key"].to_pylist()
+                gone += _stored(stores, names, numbers_in(named.add(names), listed))
                 unions.append(union(stats_columns(some)))
-        manifest.check_parts(sum(map(len, names)))
+        manifest.check_parts(sums.numbers["parts"])
     except (Corrupt, pa.ArrowException) as error:
-        none = pa.chunked_array([], pa.string())
-        return Looked(batch, None, none, (Finding("manifest", str(error)),))
-    every = pa.chunked_array(names, pa.string())
+        return Looked(batch, None, (Finding("manifest", str(error)),))
     findings = [
         *sums.findings(batch),
         *parts,
-        *_stored(stores, every, listed),
+        *gone,
         *_union(stores.blob, state, batch, unions),
     ]
     return Looked(
         batch,
         manifest,
-        every,
         tuple(findings),
+        sums.numbers["parts"],
         sums.numbers["size_bytes"],
-        len(every) - sums.numbers["stats_parts"],
-        _again(every, pa.chunked_array(runs, pa.int32())),
+        sums.numbers["parts"] - sums.numbers["stats_parts"],
     )
 
 
@@ -169,8 +168,8 @@ class _Sums:
 
     def __init__(self) -> None:
         self.numbers: Counter[str] = Counter()
-        self.layouts: Counter[str] = Counter()
-        self.runs: Counter[int] = Counter()
+        self.layouts: Counter[Any] = Counter()
+        self.runs: Counter[Any] = Counter()
         self.versions: set[int] = set()
         self.retractions = False
         self.last: pa.Table | None = None  # a row
@@ -182,19 +181,21 @@ class _Sums:
         """
         self.numbers.update(
             parts=table.num_rows,
-            updates=sum(table["rows"].to_pylist()),
+            updates=_exact_sum(table["rows"]),
             stats_parts=table.num_rows - table["stats_version"].null_count,
         )
-        # As Python's integers: one that is wrong may be huge.
         self.numbers.update(
-            {n: sum(table[n].to_pylist()) for n in ("size_bytes", "diffs_sum", "digest")}
+            {n: _exact_sum(table[n]) for n in ("size_bytes", "diffs_sum", "digest")}
         )
-        self.layouts.update(table["layout"].to_pylist())
-        self.runs.update(table["run"].to_pylist())
+        for name, counted in (("layout", self.layouts), ("run", self.runs)):
+            counts = pc.value_counts(table[name])
+            values, times = (counts.field(n).to_pylist() for n in ("values", "counts"))
+            counted.update(dict(zip(values, times, strict=True)))
         self.versions.update(table["relation_version"].unique().to_pylist())
         self.retractions |= bool(pc.any(table["retractions"]).as_py())
-        rows = table if self.last is None else pa.concat_tables([self.last, table])
-        self.last = table.slice(table.num_rows - 1)
+        fixed = table.select(SCHEMA.names)  # pages may have different statistics
+        rows = fixed if self.last is None else pa.concat_tables([self.last, fixed])
+        self.last = fixed.slice(table.num_rows - 1)
         yield from _disorder(rows)
 
     def findings(self, batch: Batch) -> Iterator[Finding]:
@@ -218,6 +219,13 @@ class _Sums:
             yield Finding(
                 "runs", f"the state says parts by run {runs}, the manifest {dict(self.runs)}"
             )
+
+
+def _exact_sum(column: pa.ChunkedArray) -> int:
+    """Return a sum of up to 2^31 integers of 64 bits; one that is wrong may be huge."""
+    values = column.to_numpy()
+    low, high = values & values.dtype.type(0xFFFFFFFF), values >> 32
+    return (int(high.sum()) << 32) + int(low.sum())
 
 
 def _disorder(rows: pa.Table) -> Iterator[Finding]:
@@ -259,11 +267,11 @@ def _after(a: PartRef, b: PartRef) -> bool:
     )
 
 
-def _stored(stores: Stores, parts: pa.ChunkedArray, listed: pa.Array) -> Iterator[Finding]:
+def _stored(stores: Stores, names: Sequence[str], listed: Bools) -> Iterator[Finding]:
     """Yield missing parts. A listing may be stale, so each part that it lacks is requested."""
-    for key in parts.filter(pc.invert(pc.is_in(parts, value_set=listed))):
-        if retry(partial(stores.blob.get, key.as_py(), 0, 1)) is None:
-            yield Finding("part", f"{key} does not exist", key.as_py())
+    for place in np.flatnonzero(~listed).tolist():
+        if retry(partial(stores.blob.get, names[place], 0, 1)) is None:
+            yield Finding("part", f"{names[place]} does not exist", names[place])
 
 
 def _union(
@@ -286,39 +294,27 @@ def _union(
         yield Finding(lie.column, f"union of the batch: {lie}", str(lie.column_id))
 
 
-def _again(parts: pa.ChunkedArray, runs: pa.ChunkedArray) -> frozenset[str]:
-    """Return the parts that one run names more than once.
+def _told_apart(found: Sequence[Looked], twice: Ints) -> list[Looked]:
+    """Return the batches with a finding for each part named by two batches, or twice by one run.
 
-    Two runs may name the same part: older versions of ingest gave runs with equal rows the same
-    part, and its rows count once for each run.
+    `twice`: the numbers that more than one name has; only these names are looked at.
     """
-    if pc.count_distinct(parts).as_py() == len(parts):
-        return frozenset()
-    named = Counter(zip(parts.to_pylist(), runs.to_pylist(), strict=True))
-    return frozenset(key for (key, _), times in named.items() if times > 1)
-
-
-def _told_apart(found: Sequence[Looked]) -> list[Looked]:
-    """Return the batches with a finding for each part named by two batches, or twice by one run."""
-    own = [one.keys.unique() for one in found]
-    unique = pa.chunked_array(own, pa.string())
-    shared = frozenset[str]().union(*(one.again for one in found))
-    if pc.count_distinct(unique).as_py() < len(unique):
-        shared |= {key for key, times in Counter(unique.to_pylist()).items() if times > 1}
-    if not shared:
-        return list(found)
-    times = Counter(key for one in found for key in one.keys.to_pylist() if key in shared)
+    more: dict[int, list[Finding]] = {}
+    if len(twice):
+        for key, times, places in named_again(_named(found, twice)):
+            for place in places:
+                finding = Finding("part", f"{key} is named {times} times", key)
+                more.setdefault(place, []).append(finding)
     return [
-        replace(
-            one,
-            findings=(
-                *one.findings,
-                *(
-                    Finding("part", f"{key} is named {times[key]} times", key)
-                    for key in some.to_pylist()
-                    if key in shared
-                ),
-            ),
-        )
-        for one, some in zip(found, own, strict=True)
+        replace(one, findings=(*one.findings, *more[place])) if place in more else one
+        for place, one in enumerate(found)
     ]
+
+
+def _named(found: Sequence[Looked], numbers: Ints) -> Iterator[Named]:
+    """Yield the parts that have one of these numbers."""
+    for place, one in enumerate(found):
+        for some in one.slices(["key", "run"]):
+            names, runs = some["key"].to_pylist(), some["run"].to_pylist()
+            for at in np.flatnonzero(numbers_in(name_numbers(names), numbers)).tolist():
+                yield place, runs[at], names[at]

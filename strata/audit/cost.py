@@ -6,7 +6,7 @@ those of the run, in proportion to the bytes.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from strata.audit.soft import judged_instants
 from strata.decide.skips import Decisions
@@ -26,30 +26,46 @@ class AuditCost:
     seconds: float
 
 
-def costs(
-    decisions: Decisions,
-    filter: Filter,
-    *,
-    run: str,
-    least: int,
-    seconds: float,
-    audited_bytes: int,
-) -> list[AuditCost]:
-    """Return what one filter costs at each share of `SHARES`.
+class Share(NamedTuple):
+    """The sample that a run at a share draws."""
 
-    `least`: parts fetched at any share, if there are enough. `seconds` and `audited_bytes` are
-    those of the run; a run that fetched nothing gives no seconds.
+    percent: int
+    parts: int
+    size_bytes: int
+
+
+def shares_of(decisions: Decisions, run: str, least: int) -> list[Share]:
+    """Return the sample of each share of `SHARES`.
+
+    `least`: parts fetched at any share, if there are enough.
     """
-    # One read counts the rows, then one for each instant judges them
-    readings = 1 + len(judged_instants(filter))
     found = []
     for share in SHARES:
         both = (decisions.skipped, decisions.tightened)
-        drawn = [skips.sizes[skips.drawn(share, run, least)] for skips in both]
-        parts, size = sum(map(len, drawn)), sum(int(sizes.sum()) for sizes in drawn)
-        took = seconds * size / audited_bytes if audited_bytes else 0.0
-        found.append(AuditCost(share, parts, size * readings, parts * readings, round(took, 3)))
+        drawn = [skips.share(share, run, least) for skips in both]
+        found.append(Share(share, sum(n for n, _ in drawn), sum(size for _, size in drawn)))
     return found
+
+
+def costs(
+    shares: Iterable[Share], filter: Filter, *, seconds: float, audited_bytes: int
+) -> list[AuditCost]:
+    """Return what one filter costs at each share.
+
+    `seconds` and `audited_bytes` are those of the run; a run that fetched nothing gives no seconds.
+    """
+    # One read counts the rows, then one for each instant judges them
+    readings = 1 + len(judged_instants(filter))
+    return [
+        AuditCost(
+            share,
+            parts,
+            size * readings,
+            parts * readings,
+            round(seconds * size / audited_bytes if audited_bytes else 0.0, 3),
+        )
+        for share, parts, size in shares
+    ]
 
 
 def total(some: Iterable[Sequence[AuditCost]]) -> tuple[AuditCost, ...]:

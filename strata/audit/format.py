@@ -5,7 +5,7 @@ are kept beside the verdicts until the run is recorded. Only clean verdicts are 
 all recorded facts of the part are unchanged.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import orjson
 
-from strata.audit.batches import Looked, manifest_slices
+from strata.audit.batches import Looked
 from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
@@ -54,7 +54,7 @@ def check_parts(  # noqa: PLR0913 - options, by name
     Cost: reads each chosen part once, all columns. Holds the tasks of one chunk.
     """
     basis, known = basis_of(state), _taken_up(stores, state.name, run)
-    wanted = partial(_wanted, run, percent, parts)
+    wanted = partial(share_of, run, percent) if parts is None else partial(_named, parts)
     for chunk in _chunks(_tasks(stores, state, looked, run, wanted)):
         names = [_fingerprint(task, basis) for task in chunk]
         left = {n: task for n, task in zip(names, chunk, strict=True) if n not in known}
@@ -64,19 +64,21 @@ def check_parts(  # noqa: PLR0913 - options, by name
             yield known.get(name) or done.get(name) or missing(task)
 
 
-def sizes_of(looked: Sequence[Looked]) -> Iterator[tuple[str, int]]:
-    """Yield the key and the size of each part. Cost: decodes two columns of every manifest."""
-    for one in looked:
-        if one.manifest is not None:
-            table = one.manifest.read(["key", "size_bytes"])
-            yield from zip(table["key"].to_pylist(), table["size_bytes"].to_pylist(), strict=True)
+def rest_of_share(
+    looked: Sequence[Looked], run: str, percent: int, checked: Collection[str]
+) -> tuple[int, int]:
+    """Return how many parts of a share were not checked, and their stored bytes.
 
-
-def wanted_parts(looked: Sequence[Looked], run: str, percent: int) -> frozenset[str]:
-    """Return the parts of a reproducible share."""
-    keys = [key for key, _ in sizes_of(looked)]
-    chosen = sampled(keys, run, percent).tolist()
-    return frozenset(key for key, is_one in zip(keys, chosen, strict=True) if is_one)
+    Cost: decodes two columns of every manifest.
+    """
+    parts = size = 0
+    for table in (table for one in looked for table in one.slices(["key", "size_bytes"])):
+        names = table["key"].to_pylist()
+        there = np.fromiter((name in checked for name in names), np.bool_, len(names))
+        places = np.flatnonzero(share_of(run, percent, names) & ~there)
+        parts += len(places)
+        size += int(table["size_bytes"].to_numpy()[places].sum())
+    return parts, size
 
 
 def forget(stores: Stores, shard: str, run: str) -> None:
@@ -90,19 +92,21 @@ def _tasks(
 ) -> Iterator[PartTask]:
     """Yield the task of each chosen part, with its statistics."""
     keep = state.spec.stats.keep
-    for some in (
-        s for one in looked if one.manifest is not None for s in manifest_slices(one.manifest)
-    ):
+    for some in (s for one in looked for s in one.slices()):
         chosen = some.take(np.flatnonzero(wanted(some["key"].to_pylist())))
         for ref, row in zip(part_refs(chosen), stats_rows(chosen), strict=True):
             stats = row_stream(row)
             yield PartTask(run, state.name, stores.settings, ref, state.relations, stats, keep)
 
 
-def _wanted(run: str, percent: int, parts: frozenset[str] | None, keys: Sequence[str]) -> Bools:
-    """Return which parts to check: the named ones, otherwise a share."""
-    if parts is None:
-        return sampled(keys, run, percent)
+def share_of(run: str, percent: int, keys: Sequence[str]) -> Bools:
+    """Return which parts belong to a reproducible share. Shape: one element a key."""
+    if percent >= 100:
+        return np.ones(len(keys), np.bool_)
+    return sampled(keys, run, percent)
+
+
+def _named(parts: frozenset[str], keys: Sequence[str]) -> Bools:
     return np.array([key in parts for key in keys], np.bool_)
 
 

@@ -26,7 +26,7 @@ from strata.audit.compare import ColumnCount, total
 from strata.audit.contain import contain
 from strata.audit.cost import AuditCost
 from strata.audit.cost import total as total_cost
-from strata.audit.format import check_parts, forget, sizes_of, wanted_parts
+from strata.audit.format import check_parts, forget, rest_of_share, share_of
 from strata.audit.scope import Check, Scope
 from strata.audit.seen import pairs_of, with_pairs
 from strata.audit.soft import Evaluator, quarantine_of
@@ -162,7 +162,10 @@ def _skipped(summary: Summary) -> dict[str, int]:
 def _require(state: State, looked: Sequence[Looked], scope: Scope) -> None:
     if not scope.parts:
         return
-    for part in scope.parts.difference(*(one.keys.to_pylist() for one in looked)):
+    unknown = set(scope.parts)
+    for table in (table for one in looked for table in one.slices(["key"])):
+        unknown.difference_update(table["key"].to_pylist())
+    for part in unknown:
         raise InvalidRequest(
             "the shard has no such part (any more)",
             shard=state.name,
@@ -184,9 +187,9 @@ def _format(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
     parts: list[Verdict] = []
     columns: tuple[ColumnCount, ...] = ()
     only, most = scope.parts, scope.budget.size_bytes
-    wanted = wanted_parts(looked, scope.run, scope.format_percent) if most and not only else None
-    if wanted is not None:
+    if most and not only:
         left = max(most - spent, most // FORMAT_SHARE)
+        wanted = partial(share_of, scope.run, scope.format_percent)
         only = affordable_parts(looked, wanted, scope.run, left)
     newest = sorted(looked, key=lambda one: -one.batch.upper) if scope.budget.limited else looked
     clock.begin()
@@ -209,10 +212,9 @@ def _format(  # noqa: PLR0913, PLR0917 - what to look at, and for how long
     took = time.monotonic() - started
     summary = _format_summary(scope, state, looked, parts, manifests, took)
     if scope.budget.limited and not scope.parts:
-        every = wanted_parts(looked, scope.run, scope.format_percent) if wanted is None else wanted
-        left_out = every.difference(verdict.part for verdict in parts)
-        size = sum(s for k, s in sizes_of(looked) if k in left_out)
-        summary = replace(summary, left_out_parts=len(left_out), left_out_bytes=size)
+        checked = {verdict.part for verdict in parts}
+        rest, size = rest_of_share(looked, scope.run, scope.format_percent, checked)
+        summary = replace(summary, left_out_parts=rest, left_out_bytes=size)
     return summary, [*manifests, *parts], columns
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt
 from strata.expr.nodes import Call, Expr, Literal
+from strata.kernels.arrays import Bools, Words
 from strata.rollout.evidence import Seen
 from strata.store import keys
 from strata.store.interface import Blob
@@ -84,17 +85,25 @@ def _argument(function: str, arg: Expr) -> str:
     return repr(arg) if function in _PLACES and isinstance(arg, Literal) else filter_shape(arg)
 
 
-def known_pairs(blob: Blob, before: str | None, pairs: Pairs) -> npt.NDArray[np.bool_]:
-    """Return which pairs a blob of the evidence has; none if it is lost or damaged.
+def judged_parts(blob: Blob, before: str | None, expr: Expr) -> Words:
+    """Return the parts that a blob of the evidence has with a filter; none if it is lost.
 
-    Cost: reads the blob.
+    Shape: their digests in order. Cost: reads the blob.
     """
     old = None if before is None else _load(blob, before)
-    if old is None or not len(old) or not len(pairs):
-        return np.zeros(len(pairs), np.bool_)
-    both = np.dtype([("filter", np.uint64), ("part", np.uint64)])
-    there, asked = (np.ascontiguousarray(some).view(both).ravel() for some in (old, pairs))
-    found: npt.NDArray[np.bool_] = np.isin(asked, there)
+    if old is None:
+        return np.zeros(0, np.uint64)
+    found: Words = np.unique(old[old[:, 0] == _digest(filter_shape(expr)), 1])
+    return found
+
+
+def are_judged(part_keys: Sequence[str], judged: Words) -> Bools:
+    """Return which parts are among `judged_parts`. Shape: one element a key."""
+    if not len(judged):
+        return np.zeros(len(part_keys), np.bool_)
+    asked = np.array([_digest(key) for key in part_keys], np.uint64)
+    at = np.minimum(np.searchsorted(judged, asked), len(judged) - 1)
+    found: Bools = judged[at] == asked
     return found
 
 

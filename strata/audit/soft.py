@@ -91,35 +91,36 @@ def judged_instants(filter: Filter) -> list[int]:
     return sorted(even | days | {day - 1 for day in days if day - 1 >= low})
 
 
-def confirmed(
-    evaluate: Evaluator,
-    filter: Filter,
-    came: Mapping[str, Evaluated],
-    skips: Mapping[str, Skipped],
-) -> dict[str, Evaluated]:
-    """Return the results after a second check of each mismatch, on its whole part alone.
+class Confirming:
+    """Checks the mismatches of one filter a second time."""
 
-    A mismatch that does not recur becomes a failed check: neither a pass nor a mismatch. Among
-    thousands, the first that recur stand for the others.
-    """
-    found, again = dict(came), 0
-    for key, result in came.items():
-        if result.failed or not (result.accepted or result.error) or key not in skips:
-            continue
-        one = skips[key]
-        looked = (
-            evaluate(filter, [one.ref], {key: one.groups})
-            if one.groups
-            else evaluate(filter, [one.ref])
-        )
-        if any(r.accepted or r.error or r.failed for r in looked):
-            found[key], again = looked[0], again + 1
-        else:
-            seen = result.error or f"{result.accepted} accepted rows"
-            found[key] = Evaluated(key, 0, 0, failed=f"not seen a second time: {seen}")
-        if again == CONFIRMED:
-            break
-    return found
+    def __init__(self, evaluate: Evaluator, filter: Filter) -> None:
+        """Begin; nothing has recurred yet."""
+        self._evaluate, self._filter, self._again = evaluate, filter, 0
+
+    def confirmed(
+        self, came: Mapping[str, Evaluated], skips: Mapping[str, Skipped]
+    ) -> dict[str, Evaluated]:
+        """Return the results after a second check of each mismatch, on its whole part alone.
+
+        A mismatch that does not recur becomes a failed check: neither a pass nor a mismatch. Among
+        thousands, the first that recur stand for the others.
+        """
+        found = dict(came)
+        for key, result in came.items():
+            if self._again >= CONFIRMED:
+                break
+            if result.failed or not (result.accepted or result.error) or key not in skips:
+                continue
+            one = skips[key]
+            left = ({key: one.groups},) if one.groups else ()
+            looked = self._evaluate(self._filter, [one.ref], *left)
+            if any(r.accepted or r.error or r.failed for r in looked):
+                found[key], self._again = looked[0], self._again + 1
+            else:
+                seen = result.error or f"{result.accepted} accepted rows"
+                found[key] = Evaluated(key, 0, 0, failed=f"not seen a second time: {seen}")
+        return found
 
 
 def judge(  # noqa: PLR0913 - what came back, and how it is reported

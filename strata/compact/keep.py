@@ -22,6 +22,7 @@ from strata.state.merging import keep_progress
 from strata.state.spine import Applied, MergeRequest, NotApplied
 from strata.state.state import Progress, State
 from strata.store.open import Stores
+from strata.updates.slices import Slice
 
 
 def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
@@ -29,13 +30,31 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
 
     Equal fingerprints mean equal parts, byte for byte. The place of storage does not count.
     """
-    digest = blake2b(f"{__version__} {request.manifests} {request.since}".encode(), digest_size=16)
+    digest = _begun(request)
     unseen = ("store", "runs", "generation", "worth")  # they change keys or statistics, not bytes
     for task in tasks:
         values = [getattr(task, f.name) for f in fields(task) if f.name not in unseen]
         digest.update(repr(values).encode())
         digest.update(repr([[ref.key for ref in run] for run in task.runs]).encode())
     return digest.hexdigest()
+
+
+def work_in_stretches(
+    request: MergeRequest, state: State, memory_bytes: int, stretches: Sequence[Slice]
+) -> str:
+    """Return the fingerprint of a merge whose tasks are cut one stretch at a time.
+
+    They follow from the manifests, which are named by their content, and from what is hashed here.
+    """
+    digest = _begun(request)
+    cut = (request.lower, request.upper, state.spec, state.relations, memory_bytes, stretches)
+    digest.update(repr(cut).encode())
+    return digest.hexdigest()
+
+
+def _begun(request: MergeRequest) -> blake2b:
+    begun = f"{__version__} {request.manifests} {request.since}"
+    return blake2b(begun.encode(), digest_size=16)
 
 
 def resumed(stores: Stores, shard: str, progress: Progress | None) -> Iterator[WrittenPart]:
@@ -59,18 +78,18 @@ class Chunks:
         machine: Machine,
         state: State,
         request: MergeRequest,
-        tasks: Sequence[MergeTask],
+        work: tuple[str, int],
         chunk_bytes: int,
         resumed: str | None = None,
         writer: str | None = None,
     ) -> None:
-        """Start with an empty chunk."""
+        """Start with an empty chunk. `work`: the fingerprint of the tasks, and their number."""
         self._writer = writer
         self._machine, self._state, self._request = machine, state, request
         self.resumed = resumed  # the manifest that keeps the parts of earlier runs
-        self._tasks, self._chunk_bytes, self._unkept = tasks, chunk_bytes, 0.0
+        (self._work, self._tasks), self._chunk_bytes, self._unkept = work, chunk_bytes, 0.0
         # Slices hold about the same amount; a slice that cancels completely is work, too.
-        self._task_bytes = sum(b.size_bytes for b in request.batches) / max(len(tasks), 1)
+        self._task_bytes = sum(b.size_bytes for b in request.batches) / max(self._tasks, 1)
         # The digest shift into a newer relation is known only for whole parts, when all tasks are
         # done. So such a merge keeps no progress, and a killed one starts anew.
         self._able = not any(
@@ -83,7 +102,7 @@ class Chunks:
         The last chunk is not kept: the merge itself follows at once.
         """
         self._unkept += self._task_bytes
-        if not self._able or self._unkept < self._chunk_bytes or done == len(self._tasks):
+        if not self._able or self._unkept < self._chunk_bytes or done == self._tasks:
             return
         request, name = self._request, self._state.name
         written = output.finish(request.lower, request.upper, request.since)
@@ -92,8 +111,8 @@ class Chunks:
             request.lower,
             request.upper,
             request.since,
-            work_of(request, self._tasks),
-            len(self._tasks),
+            self._work,
+            max(self._tasks, done),  # of a merge in stretches it is an estimate
             done,
             written.manifest,
             written.size_bytes,

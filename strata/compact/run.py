@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from strata.compact.keep import Chunks, resumed, work_of
+from strata.compact.keep import Chunks, resumed, work_in_stretches, work_of
 from strata.compact.plan import advanced, plan, runs_of
 from strata.compact.report import CompactReport, RequestReport
+from strata.compact.stretches import Stretches, in_stretches
 from strata.compact.tasks import (
     MergeTask,
     TaskOutput,
@@ -31,6 +32,7 @@ from strata.parts.write import WrittenPart
 from strata.state.merging import finish_merge
 from strata.state.spine import Applied, MergeRequest, MergeResult, NotApplied
 from strata.state.state import Batch, Merge, Progress, State
+from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store.open import Stores
 
 Report = Callable[[RequestReport], None]
@@ -47,11 +49,32 @@ class _Prepared:
     inputs: tuple[PartRef, ...] = ()
     progress: Progress | None = None  # of an earlier run with exactly the same tasks
     writer: str | None = None  # the lease under which it is committed
+    work: str = ""  # the fingerprint of the tasks
+    stretches: Stretches | None = None  # cut when their turn comes; then there are no `tasks`
+    worth: StatsWorth = NO_WORTH  # of the tasks that are cut later
 
     @property
     def rest(self) -> tuple[MergeTask, ...]:
-        """Return the remaining tasks."""
-        return self.tasks[self.progress.done :] if self.progress else self.tasks
+        """Return the remaining tasks, without those that are cut later."""
+        return self.tasks[self.done :]
+
+    @property
+    def done(self) -> int:
+        """Return how many tasks earlier runs have done."""
+        return self.progress.done if self.progress else 0
+
+    @property
+    def count(self) -> int:
+        """Return the number of tasks; of those that are cut later, an estimate."""
+        return len(self.tasks) if self.stretches is None else self.stretches.tasks
+
+    def later(self) -> Iterator[list[MergeTask]]:
+        """Yield the remaining tasks that are cut stretch by stretch."""
+        left = self.done
+        for cut in () if self.stretches is None else self.stretches.cut():
+            if rest := [replace(task, worth=self.worth) for task in cut[left:]]:
+                yield rest
+            left = max(left - len(cut), 0)
 
 
 def preview(
@@ -79,7 +102,8 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
 ) -> CompactReport:
     """Move since, merge what is due, apply it, and report what happened.
 
-    All tasks of all requests go to `runner` at once. A request is applied when its last task
+    All tasks of all requests go to `runner` at once, but those of a request of very many parts one
+    stretch after the other (`strata.compact.stretches`). A request is applied when its last task
     returns, while others are under way. Until then, the output of its first tasks is kept in the
     state after every `compact.chunk_bytes`. `enough`: only the cheapest merges are done,
     until at most this number of runs waits. `progress` is called for each request. `lease` is held
@@ -102,8 +126,9 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
             made = planned(state := machine.load(name))
         used = paths_used(stores, state, settings.usage) if made.requests else {}
         prepared = [_prepare(stores, state, r, options, writer, used) for r in made.requests]
-        results = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
+        shared = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
         for request in prepared:
+            results = _results(runner, request, shared)
             reports.append(_finish(machine, request, results, options, began))
             if progress is not None:
                 progress(reports[-1])
@@ -143,19 +168,41 @@ def _prepare(
     writer: str | None,
     used: Mapping[str, float],
 ) -> _Prepared:
+    worth = merged_worth(stores, state, request.batches, used)
+    if in_stretches(state, request):
+        large = Stretches(stores, state, request, settings.memory_bytes)
+        if large.unchanged:
+            return _Prepared(state, request, (), _moved(request), writer=writer)
+        work = work_in_stretches(request, state, settings.memory_bytes, large.slices)
+        known = next((p for p in state.merging if p.work == work), None)
+        return _Prepared(state, request, (), None, (), known, writer, work, large, worth)
     manifests = manifests_of(stores, state, request)
     check_inputs(request, manifests)
     refs = [ref for refs in manifests.values() for ref in refs]
     if unchanged(state, request, refs):
-        (only,) = (b for b in request.batches if b.manifest is not None)
-        kept = replace(only, lower=request.lower, upper=request.upper, since=request.since)
-        return _Prepared(state, request, (), kept, writer=writer)
+        return _Prepared(state, request, (), _moved(request), writer=writer)
     cut = tuple(merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes))
-    worth = merged_worth(stores, state, request.batches, used)
     cut = tuple(replace(task, worth=worth) for task in cut)
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
-    return _Prepared(state, request, cut, None, tuple(refs), known, writer)
+    return _Prepared(state, request, cut, None, tuple(refs), known, writer, work)
+
+
+def _moved(request: MergeRequest) -> Batch:
+    """Return the only batch of a request that has parts, over the times of all."""
+    (only,) = (b for b in request.batches if b.manifest is not None)
+    return replace(only, lower=request.lower, upper=request.upper, since=request.since)
+
+
+def _results(
+    runner: Runner, prepared: _Prepared, shared: Iterator[TaskOutput]
+) -> Iterator[TaskOutput]:
+    """Yield what the remaining tasks of a request write; `shared` has that of tasks cut before."""
+    for _ in prepared.rest:
+        yield next(shared)
+    for tasks in prepared.later():
+        for _, found in zip(tasks, runner(merge_slice, tasks), strict=True):
+            yield found
 
 
 def _finish(
@@ -180,8 +227,8 @@ def _finish(
         report = _report(request, "", batch, kept=batch.parts, by_reference=True)
     report = replace(
         report,
-        tasks=len(prepared.tasks),
-        resumed=len(prepared.tasks) - len(prepared.rest),
+        tasks=len(prepared.tasks) if output is None else output.tasks,
+        resumed=prepared.done,
         seconds=time.monotonic() - began,
         stats_bytes=batch.stats_bytes,
         stats_seconds=0.0 if output is None else output.stats_seconds,
@@ -198,7 +245,8 @@ class _Output:
     """What the tasks of a request have written so far; its parts are in the writer's pages."""
 
     writer: BatchWriter
-    inputs: frozenset[str]
+    are_inputs: Callable[[Sequence[str]], Iterable[bool]]
+    tasks: int = 0
     crossed: list[Crossed] = field(default_factory=list)
     kept: int = 0  # parts of the output that are parts of the input
     stats_seconds: float = 0.0
@@ -208,7 +256,7 @@ class _Output:
         """Add the next parts."""
         for part in parts:
             self.writer.add(part.ref, part.stats)
-            self.kept += part.ref.key in self.inputs
+            self.kept += int(sum(self.are_inputs([part.ref.key])))
             self.stats_seconds += part.stats_seconds
 
 
@@ -221,26 +269,33 @@ def _collect(
     """Return the output of all tasks, those of earlier runs included."""
     state = prepared.state
     writer = BatchWriter(machine.stores.blob, state.name, state.generation)
-    output = _Output(writer, frozenset(ref.key for ref in prepared.inputs))
+    output = _Output(writer, _are_inputs(prepared), prepared.done)
     output.add(resumed(machine.stores, state.name, prepared.progress))
-    done = len(prepared.tasks) - len(prepared.rest)
     kept = prepared.progress.manifest if prepared.progress else None
     chunks = Chunks(
         machine,
         state,
         prepared.request,
-        prepared.tasks,
+        (prepared.work, prepared.count),
         settings.chunk_bytes,
         kept,
         prepared.writer,
     )
-    for number, _ in enumerate(prepared.rest, done + 1):
-        found = next(results)
+    for found in results:
         output.add(found.parts)
         output.crossed += found.crossed
-        chunks.keep(number, writer)
+        output.tasks += 1
+        chunks.keep(output.tasks, writer)
     output.resumed = chunks.resumed
     return output
+
+
+def _are_inputs(prepared: _Prepared) -> Callable[[Sequence[str]], Iterable[bool]]:
+    """Return what says which parts are inputs."""
+    if prepared.stretches is not None:
+        return prepared.stretches.are_inputs
+    inputs = frozenset(ref.key for ref in prepared.inputs)
+    return partial(map, inputs.__contains__)
 
 
 def _apply(

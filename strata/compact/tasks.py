@@ -34,7 +34,7 @@ from strata.parts.fetch import PartSource, RowBudget
 from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
-from strata.state.state import State
+from strata.state.state import Batch, State
 from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store.keys import part_prefix
 from strata.store.open import open_blob
@@ -43,7 +43,7 @@ from strata.updates.cut import SPARE, cut
 from strata.updates.merge import COPIES, Run, batch_rows, merge
 from strata.updates.overlaps import Overlaps
 from strata.updates.resident import Resident, giving_back, keep_freed
-from strata.updates.slices import Slice, overlapping_groups
+from strata.updates.slices import WHOLE, Slice, end_of, overlapping_groups
 from strata.updates.stream import (
     PLAIN_OPTIONS,
     SPILL_BATCH_BYTES,
@@ -126,17 +126,23 @@ def merge_tasks(
     manifests: Mapping[str, Sequence[PartRef]],
     store: StoreSettings,
     memory_bytes: int,
+    stretch: Slice = WHOLE,
 ) -> list[MergeTask]:
     """Return the tasks of a request, in key order.
 
-    `manifests` are the parts of the request's batches by manifest key. A task merges about three
+    `manifests` are the parts of the request's batches by manifest key. `stretch`: only the rows in
+    it are merged, and `manifests` need not have parts without any. A task merges about three
     quarters of a part's bytes, at least 64 MiB; up to a third less where that divides the work more
     evenly; more where there would be more than 64 tasks, up to half of `memory_bytes`.
     """
     relations = state.relations
     runs = runs_of(manifests[key] for key in request.manifests)
     every = [ref for parts in runs for ref in parts]
-    apart = standing_apart(every, state.spec, state.relation, request.since)
+    apart = [
+        ref
+        for ref in standing_apart(every, state.spec, state.relation, request.since)
+        if _lies_in(ref, stretch)
+    ]
     chosen = {ref.key for ref in apart}
     kept = {
         ref.key: KeptPart(ref, key)
@@ -147,16 +153,20 @@ def merge_tasks(
     runs = tuple(tuple(ref for ref in run if ref.key not in kept) for run in runs)
     description = Description(request.lower, request.upper, request.since)
     overlaps = [Overlaps(run, relations) for run in runs]
-    slice_bytes = _slice_bytes(runs, state.spec, memory_bytes)
+    if stretch == WHOLE:
+        total = sum(ref.size_bytes for parts in runs for ref in parts)
+    else:
+        total = sum(batch.size_bytes for batch in request.batches)
+    slice_bytes = slice_bytes_of(total, state.spec, memory_bytes)
     made: list[MergeTask] = []
     waiting: list[KeptPart] = []
-    for before, between in _stretches(apart):
+    for before, between in _stretches(apart, stretch):
         waiting += [] if before is None else [kept[before.key]]
         rest = _within(overlaps, between)
         parts = [Overlaps(run, relations) for run in rest]
         for within in _cut_between(rest, between, state, slice_bytes):
             mine = _within(parts, within)
-            if mine or (not kept and not made):
+            if mine or (stretch == WHOLE and not kept and not made):
                 made.append(
                     MergeTask(
                         store,
@@ -187,16 +197,24 @@ def merge_tasks(
     return made
 
 
-def _stretches(apart: Sequence[PartRef]) -> list[tuple[PartRef | None, Slice]]:
-    """Return the key space cut at the kept parts, each with the stretch behind it."""
-    edges: list[bytes | None] = [b"", *(ref.key_low for ref in apart), None]
+def _lies_in(ref: PartRef, stretch: Slice) -> bool:
+    """Return whether all rows of a part are in a stretch. Errs: may say no wrongly."""
+    if stretch == WHOLE:
+        return True
+    end = end_of(ref.key_high)
+    ends = stretch.high is None or (end is not None and end <= stretch.high)
+    return ref.key_low >= stretch.low and ends
+
+
+def _stretches(apart: Sequence[PartRef], stretch: Slice) -> list[tuple[PartRef | None, Slice]]:
+    """Return a stretch cut at the kept parts, each with the piece of it behind."""
+    edges: list[bytes | None] = [stretch.low, *(ref.key_low for ref in apart), stretch.high]
     slices = [Slice(low or b"", high) for low, high in pairwise(edges)]
     return list(zip([None, *apart], slices, strict=True))
 
 
-def _slice_bytes(runs: PartRuns, spec: ShardSpec, memory_bytes: int) -> int:
+def slice_bytes_of(total: int, spec: ShardSpec, memory_bytes: int) -> int:
     """Return the stored bytes that a task merges: enough for wide tasks and whole parts."""
-    total = sum(ref.size_bytes for parts in runs for ref in parts)
     wanted = min(max(SMALL_TASK, TASK_PARTS * spec.part_bytes, total / WIDE), memory_bytes / 2)
     count = ceil(total / max(wanted, 1) - SPARE)
     return max(1, ceil(total / _evened(count)))
@@ -376,19 +394,24 @@ def check_inputs(request: MergeRequest, manifests: Mapping[str, Sequence[PartRef
     Raises: Corrupt.
     """
     for batch in request.batches:
-        if batch.manifest is None:
-            continue
-        refs = manifests[batch.manifest]
-        for name, listed, counted in (
-            ("updates", sum(r.rows for r in refs), batch.updates),
-            ("diffs_sum", wrapped(sum(r.diffs_sum for r in refs)), wrapped(batch.diffs_sum)),
-            ("digest", sum(r.digest for r in refs) % MODULUS, batch.digest),
-        ):
-            if listed != counted:
-                raise Corrupt(
-                    "a manifest contradicts the state",
-                    manifest=batch.manifest,
-                    field=name,
-                    manifest_says=listed,
-                    state_says=counted,
-                )
+        if batch.manifest is not None:
+            refs = manifests[batch.manifest]
+            sums = (sum(getattr(r, of) for r in refs) for of in ("rows", "diffs_sum", "digest"))
+            check_figures(batch, *sums)
+
+
+def check_figures(batch: Batch, updates: int, diffs_sum: int, digest: int) -> None:
+    """Refuse a manifest whose parts add up to other figures than the state's. Raises: Corrupt."""
+    for name, listed, counted in (
+        ("updates", updates, batch.updates),
+        ("diffs_sum", wrapped(diffs_sum), wrapped(batch.diffs_sum)),
+        ("digest", digest % MODULUS, batch.digest),
+    ):
+        if listed != counted:
+            raise Corrupt(
+                "a manifest contradicts the state",
+                manifest=batch.manifest,
+                field=name,
+                manifest_says=listed,
+                state_says=counted,
+            )

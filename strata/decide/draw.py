@@ -17,7 +17,12 @@ def draws(part_keys: Iterable[str], salt: str) -> Draws:
 
     Shape: one element a key. Cost: a hash of each.
     """
-    digests = (blake2b(f"{salt}\0{key}".encode(), digest_size=8).digest() for key in part_keys)
+    begun = blake2b(f"{salt}\0".encode(), digest_size=8)
+    digests = []
+    for key in part_keys:
+        one = begun.copy()
+        one.update(key.encode())
+        digests.append(one.digest())
     return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
 
 

@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from strata.errors import InvalidRequest
+from strata.gc.live import LiveNumbers
+from strata.gc.reach import all_named
 from strata.gc.sweep import SweepReport, of_newest, survey
 from strata.gc.verdicts import Fate, JudgedBlob
 from strata.machine.machine import Machine
@@ -92,7 +94,12 @@ def _looked_at(machine: Machine, name: str, settings: Settings) -> tuple[SweepRe
         stores, head = machine.stores, machine.load(name, dropped=True)
         report, found = survey(machine, head, head.fence, settings, stores.clock(), every=True)
         there = {one.key for one in report.others}
-        return report, [*_missing(stores, found.live - there)]
+        named = found.live
+        if isinstance(named, LiveNumbers):
+            named = frozenset(
+                key for key in all_named(stores.blob, head, set()) if key not in there
+            )
+        return report, [*_missing(stores, named - there)]
 
     return of_newest(machine, name, look, lambda found: bool(found[1]))
 

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
+from strata.gc.live import Live, live_keys
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.parts.manifests import StoredManifest
 from strata.state.holds import readable_from
 from strata.state.state import State
+from strata.store.interface import Blob
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Reach:
 
     head: State
     fence: int  # blobs of generations below it can no longer join a state
-    live: frozenset[str]  # keys that the newest state names, parts included
+    live: Live  # keys that the newest state names, parts included
     held: Mapping[str, int]  # keys that only earlier states name -> the last such state
     states: int  # how many states count, including the newest
     held_by: tuple[str, ...] = ()  # live holds that keep states before the newest
@@ -36,15 +38,13 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
     `now_ms` decides which holds have expired.
     Raises: Corrupt when a manifest that the newest state names is missing or damaged, because then
     live blobs are unknown. Cost: reads each state that counts, in pages, and looks at what it and
-    its successor do not share; reads each manifest that they name once.
+    its successor do not share; reads each manifest that they name once. Memory: as of `live_keys`,
+    and the keys that only earlier states name.
     """
     blob = machine.stores.blob
-    parts: dict[str, tuple[str, ...]] = {}  # and bloom filters, of each manifest or page read
     lost: set[str] = set()
-    for batch in head.batches:
-        if batch.manifest is not None:
-            parts |= StoredManifest(blob, head.name, batch).names()
-    live = frozenset(named_by(blob, head, parts, lost))
+    live = live_keys(all_named(blob, head, lost))
+    parts: dict[str, tuple[str, ...]] = {}  # and bloom filters, of each manifest or page read
     first = readable_from(head, now_ms)
     held: dict[str, int] = {}
     states, after = 1, head
@@ -62,6 +62,20 @@ def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:
         tuple(_holders(head, now_ms)),
         tuple(sorted(lost)),
     )
+
+
+def all_named(blob: Blob, head: State, lost: set[str]) -> Iterator[str]:
+    """Yield every key that a state names, some more than once; `lost`: see `named_by`.
+
+    Raises: Corrupt when the manifest of a batch is missing or damaged. Memory: a page.
+    """
+    read: set[str] = set()
+    for batch in head.batches:
+        if batch.manifest is not None:
+            for key, below in StoredManifest(blob, head.name, batch).each_names():
+                read.add(key)
+                yield from below
+    yield from named_by(blob, head, {}, lost, read)
 
 
 def _holders(head: State, now_ms: int) -> Iterable[str]:

@@ -10,9 +10,11 @@ The store sets deleted blobs aside, and they can be restored until they are purg
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from strata.errors import Corrupt
+from strata.gc.live import AT_ONCE, Live, which_live
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
 from strata.machine.machine import Machine
@@ -178,8 +180,8 @@ def survey(
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
     alive = alive_bytes = 0  # nearly all blobs of a large shard: only counted
-    for info in _listed(blob, shard_prefix(head.name)):
-        if info.key in found.live and not every:
+    for info, is_live in _with_life(found.live, _listed(blob, shard_prefix(head.name))):
+        if is_live and not every:
             alive, alive_bytes = alive + 1, alive_bytes + info.size_bytes
             continue
         one = judge.judge(info)
@@ -193,6 +195,11 @@ def survey(
         blobs, size = counts.get(Fate.LIVE, (0, 0))
         counts[Fate.LIVE] = (blobs + alive, size + alive_bytes)
     return replace(report, counts=counts, dead=tuple(dead), others=tuple(others)), found
+
+
+def _with_life(live: Live, listed: Iterator[BlobInfo]) -> Iterator[tuple[BlobInfo, bool]]:
+    while some := list(islice(listed, AT_ONCE)):
+        yield from zip(some, which_live(live, [info.key for info in some]), strict=True)
 
 
 def _listed(blob: Blob, prefix: str) -> Iterator[BlobInfo]:

@@ -260,10 +260,11 @@ class StoredManifest(ManifestBlobs):
             return unify([piece.read(columns) for piece in self.pieces()])
         return self.decoded(self.data, columns)
 
-    def pieces(self, *, unions: bool = False) -> Iterator[StoredPiece]:
+    def pieces(self, *, unions: bool = False, most: int = PIECE_PARTS) -> Iterator[StoredPiece]:
         """Yield the pieces of the manifest; together they have all parts, in order.
 
-        `unions`: the rows of their pages have the unions of statistics, too.
+        `unions`: the rows of their pages have the unions of statistics, too. `most`: about how many
+        parts a piece of pages has; a manifest in one blob is cut as it was written.
         Raises: Corrupt.
         """
         if not self.in_pages:
@@ -271,7 +272,7 @@ class StoredManifest(ManifestBlobs):
             return
         columns = None if unions else ()
         for pages in self.leaves(self.root(columns), columns):
-            yield from self.pieces_of(pages)
+            yield from self.pieces_of(pages, most)
 
     def root(self, columns: Collection[str] | None = None) -> Index:
         """Return the uppermost index, with some statistics; see `decode_index`.
@@ -285,22 +286,27 @@ class StoredManifest(ManifestBlobs):
 
         Raises: Corrupt. Cost: opens every page.
         """
-        found: dict[str, tuple[str, ...]] = {}
+        return dict(self.each_names())
+
+    def each_names(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each blob of the manifest with what it names, as `names` has it, a page at a time.
+
+        Raises: Corrupt. Cost: opens every page.
+        """
         if not self.in_pages:
-            found[self.where["manifest"]] = blobs_of(self.decoded(self.data, BLOB_COLUMNS))
-            return found
+            yield self.where["manifest"], blobs_of(self.decoded(self.data, BLOB_COLUMNS))
+            return
+        yield from self._names_below(self.where["manifest"], self.root(()))
 
-        def name(key: str, index: Index) -> None:
-            found[key] = _keys(index.table)
-            if index.level > 1:
-                for one, lower in zip(found[key], self.below(index, ()), strict=True):
-                    name(one, lower)
-                return
-            for one, data in zip(found[key], self.fetched(index.table), strict=True):
-                found[one] = blobs_of(self.decoded(data, BLOB_COLUMNS))
-
-        name(self.where["manifest"], self.root(()))
-        return found
+    def _names_below(self, key: str, index: Index) -> Iterator[tuple[str, tuple[str, ...]]]:
+        found = _keys(index.table)
+        yield key, found
+        if index.level > 1:
+            for one, lower in zip(found, self.below(index, ()), strict=True):
+                yield from self._names_below(one, lower)
+            return
+        for one, data in zip(found, self.fetched(index.table), strict=True):
+            yield one, blobs_of(self.decoded(data, BLOB_COLUMNS))
 
     def check_parts(self, count: int) -> None:
         """Refuse a manifest whose number of parts differs from its batch's.

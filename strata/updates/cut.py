@@ -38,9 +38,16 @@ def cut(
     Errs: a slice may hold more where many rows share a key or parts have no usable bounds.
     Cost: n log n, plus at each row group the sum over the groups open there.
     """
-    found = _groups(parts, relation, relations, groups)
+    return cut_groups(_groups(parts, relation, relations, groups), slice_bytes)
+
+
+def cut_groups(found: Sequence[Group], most: float) -> list[Slice]:
+    """Return the fewest slices that hold at most about `most` each of the weight of groups.
+
+    Shape: `found` in the order of least keys. Errs, Cost: as `cut`.
+    """
     total = sum(weight for _, _, weight in found)
-    count = ceil(total / max(slice_bytes, 1) - SPARE)
+    count = ceil(total / max(most, 1) - SPARE)
     edges: list[bytes] = []
     for edge in islice(_edges(found, total / max(count, 1)), max(count - 1, 0)):
         if edge > (edges[-1] if edges else b""):
@@ -56,8 +63,12 @@ def _groups(
 ) -> list[Group]:
     """Return the row groups that count, in the order of their least keys."""
     found = []
+    known: dict[tuple[tuple[int, ...], int], bool] = {}  # most parts are alike
     for ref in parts:
-        if not has_keys_of(ref, relation, relations):
+        kind = (ref.order, ref.relation_version)
+        if kind not in known:
+            known[kind] = has_keys_of(ref, relation, relations)
+        if not known[kind]:
             continue
         lows = [split.key for split in ref.splits] or [ref.key_low]
         ends = [*lows[1:], lows[-1] if ref.key_high is None else ref.key_high]

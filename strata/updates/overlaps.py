@@ -12,7 +12,13 @@ from itertools import pairwise
 
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
-from strata.updates.slices import Slice, end_of, has_keys_of, overlapping_groups
+from strata.updates.slices import (
+    Slice,
+    end_of,
+    groups_within,
+    has_keys_of,
+    overlapping_groups,
+)
 
 
 class Overlaps:
@@ -27,9 +33,9 @@ class Overlaps:
         self._lows = [ref.key_low for ref in run]
         self._ends = [end_of(ref.key_high) for ref in run]
         kinds = {(ref.order, ref.relation_version): ref for ref in run}
-        comparable = all(has_keys_of(ref, relations[-1], relations) for ref in kinds.values())
+        self._comparable = all(has_keys_of(ref, relations[-1], relations) for ref in kinds.values())
         self._sorted = (
-            comparable
+            self._comparable
             and all(a <= b for a, b in pairwise(self._lows))
             and all(a is not None and (b is None or a <= b) for a, b in pairwise(self._ends))
         )
@@ -44,10 +50,11 @@ class Overlaps:
             last = last if within.high is None else bisect_left(self._lows, within.high)
             # From here on, parts begin in the slice.
             inside = bisect_left(self._lows, within.low, first, last)
-        newest = self._relations[-1]
-        before = [
-            ref
-            for ref in self._run[first:inside]
-            if overlapping_groups(ref, within, newest, self._relations) != []
-        ]
+        before = [ref for ref in self._run[first:inside] if self._has(ref, within)]
         return (*before, *self._run[inside:last])
+
+    def _has(self, ref: PartRef, within: Slice) -> bool:
+        """Return whether a part may have rows in a slice."""
+        if self._comparable:  # asked once for all parts: a merge asks for most of them
+            return bool(groups_within(ref, within))
+        return overlapping_groups(ref, within, self._relations[-1], self._relations) != []

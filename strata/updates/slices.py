@@ -91,6 +91,11 @@ def overlapping_groups(
     """
     if within == WHOLE or not has_keys_of(ref, relation, relations):
         return None
+    return groups_within(ref, within)
+
+
+def groups_within(ref: PartRef, within: Slice) -> list[int]:
+    """Return the row groups of a part that may hold rows of a slice, if `has_keys_of` the part."""
     return [
         number
         for number, (low, end) in enumerate(group_bounds(ref))

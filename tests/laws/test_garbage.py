@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from strata import gc
 from strata.compact import compact_shard
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.gc import live
 from strata.gc.reach import reach
 from strata.machine import ledger as commits
 from strata.machine.ledger import ledger_keys
@@ -173,6 +174,15 @@ class GarbageLaw(RuleBasedStateMachine):
             found = reach(machine, head, fence, self.world.now_ms)
             twin = reached(machine, head, fence, self.world.now_ms)
             assert (found.live, dict(found.held), found.states) == twin
+            with pytest.MonkeyPatch.context() as patch:  # as in a shard of very many parts
+                patch.setattr(live, "NAMES_MAX", 2)
+                patch.setattr(live, "AT_ONCE", 3)
+                many = reach(machine, head, fence, self.world.now_ms)
+            stored = [info.key for info in self.world.inner.blob.list("")]
+            asked = [*twin[0], *twin[1], *stored]
+            assert [*live.which_live(many.live, asked)] == [key in twin[0] for key in asked]
+            assert [key in many.live for key in asked] == [key in twin[0] for key in asked]
+            assert (dict(many.held), many.states, many.lost) == (*twin[1:], found.lost)
 
     def teardown(self) -> None:
         self.faults.plan([])

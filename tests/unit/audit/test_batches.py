@@ -3,11 +3,12 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.audit.batches import Looked, _again, _stored, _Sums, _times, _told_apart
+from strata.audit.batches import _stored, _Sums, _times
 from strata.audit.compare import Finding
 from strata.format.manifest import PartRef, manifest_table
 from strata.model.time import MIN_TIME
@@ -107,6 +108,15 @@ def test_findings_are_the_same_a_few_parts_at_a_time(refs: list[PartRef], at_onc
     assert found(refs, at_once) == found(refs, 99)
 
 
+def test_pages_of_different_statistics_are_read_together() -> None:
+    refs = [replace(PART, key=str(n), key_low=bytes([n])) for n in (1, 0)]
+    known, unknown = (manifest_table([ref]) for ref in refs)
+    known = known.append_column("s.1", pa.array([{"nulls": 0}]))
+    sums = _Sums()
+
+    assert [f.suspect for table in (known, unknown) for f in sums.add(table)] == ["0"]
+
+
 def test_what_the_state_says_of_its_parts_is_compared() -> None:
     refs = [replace(PART, key=str(n), key_low=bytes([n]), run=n // 2) for n in range(3)]
     assert found(refs, 2) == []
@@ -120,31 +130,10 @@ def test_what_the_state_says_of_its_parts_is_compared() -> None:
     ]
 
 
-def test_parts_that_are_gone_or_named_twice_are_told() -> None:
+def test_a_part_that_no_listing_has_yet_is_asked_for() -> None:
     blob = MemoryBlob()
-    blob.set("late", b"x")  # there, though no listing has it yet
+    blob.set("late", b"x")
     stores = SimpleNamespace(blob=blob)
-    keys = pa.chunked_array([["listed", "late", "gone"]])
-    told = list(_stored(stores, keys, pa.array(["listed"])))  # type: ignore[arg-type]
+    listed = np.array([True, False, False])
+    told = list(_stored(stores, ["listed", "late", "gone"], listed))  # type: ignore[arg-type]
     assert [one.suspect for one in told] == ["gone"]
-
-    refs = [replace(PART, key=key) for key in ("a", "b", "c")]
-    manifests = [manifest_table(some)["key"] for some in (refs[:2], refs[1:])]
-    once, twice = (
-        [
-            f.suspect
-            for one in _told_apart([Looked(BATCH, None, names, ()) for names in some])  # type: ignore[arg-type]
-            for f in one.findings
-        ]
-        for some in (manifests[:1], manifests)
-    )
-    assert (once, twice) == ([], ["b", "b"])
-
-
-def test_two_runs_may_name_one_part_and_one_run_may_not() -> None:
-    names, runs = pa.chunked_array([["a", "b"], ["a", "b"]]), [0, 0, 1, 0]
-
-    again = _again(names, pa.chunked_array([pa.array(runs, pa.int32())]))
-    (told,) = _told_apart([Looked(BATCH, None, names, (), again=again)])  # type: ignore[arg-type]
-
-    assert [(one.suspect, one.statement) for one in told.findings] == [("b", "b is named 2 times")]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata.audit.cost import SHARES, costs
+from strata.audit.cost import SHARES, costs, shares_of
 from strata.decide.descent import load_manifest
 from strata.decide.skips import Skipped, decide_all
 from strata.expr.filter import Filter
@@ -90,10 +90,12 @@ def sampled(skipped: list[Skipped], percent: int, salt: str, least: int) -> list
     named=st.sets(st.integers(0, 60), max_size=4),
     percent=st.sampled_from([0, 1, 10, 50, 100]),
     least=st.integers(0, 9),
+    whole=st.sampled_from([0, 1000]),
 )
 def test_decisions_and_samples_are_those_of_an_object_for_each_part(
-    stores: Stores, than: int, named: set[int], percent: int, least: int
+    stores: Stores, than: int, named: set[int], percent: int, least: int, whole: int
 ) -> None:
+    """`whole`: up to this many parts, keys are kept, and all draws, not only those of a share."""
     every = [
         ref
         for b in state_of(stores).batches
@@ -102,15 +104,29 @@ def test_decisions_and_samples_are_those_of_an_object_for_each_part(
     state = state_of(stores, *(every[n % len(every)].key for n in sorted(named)))
     skipped, tightened = plainly(stores, state, greater(than))
 
-    found = decide_all(stores, state, greater(than))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("strata.decide.skips.SAMPLED_WHOLE", whole)
+        found = decide_all(stores, state, greater(than))
 
     assert (list(found.skipped), list(found.tightened)) == (skipped, tightened)
     assert found.skipped.size_bytes == sum(one.ref.size_bytes for one in skipped)
     assert found.tightened.size_bytes == sum(one.size_bytes for one in tightened)
     assert (found.parts_total, found.bytes_total) == (len(every), sum(r.size_bytes for r in every))
     assert found.parts_without_stats == sum(r.stats_version is None for r in every)
-    for some, plain in ((found.skipped, skipped), (found.tightened, tightened)):
-        assert some.make(some.drawn(percent, "run", least)) == sampled(plain, percent, "run", least)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("strata.decide.skips.SAMPLED_WHOLE", whole)
+        patch.setattr("strata.decide.skips.MAKE_PARTS", 2)
+        for some, plain in ((found.skipped, skipped), (found.tightened, tightened)):
+            for share in (percent, 50, 1):  # the second and third know some draws already
+                drawn, expected = (
+                    some.drawn(share, "run", least),
+                    sampled(plain, share, "run", least),
+                )
+                assert some.make(drawn.numbers) == expected
+                assert drawn.sizes.tolist() == [one.size_bytes for one in expected]
+                assert some.share(share, "run", least) == (len(expected), drawn.sizes.sum())
+                named_so = [key for keys in some.keys(drawn.numbers) for key in keys]
+                assert named_so == [one.ref.key for one in expected]
     few = {ref.key for ref in every[::5]}
     assert found.skipped.named(few) == [one for one in skipped if one.ref.key in few]
 
@@ -128,7 +144,7 @@ def test_there_is_something_of_each_kind(stores: Stores) -> None:
 def test_costs_are_those_of_the_samples_at_each_share(stores: Stores) -> None:
     found = decide_all(stores, state_of(stores), greater(480))
 
-    told = costs(found, greater(480), run="run", least=2, seconds=1.0, audited_bytes=1000)
+    told = costs(shares_of(found, "run", 2), greater(480), seconds=1.0, audited_bytes=1000)
 
     for cost, share in zip(told, SHARES, strict=True):
         some = [
@@ -161,5 +177,5 @@ def test_a_share_of_nothing_draws_nothing(stores: Stores) -> None:
     skipped = decide_all(stores, state_of(stores), greater(480)).skipped
 
     assert len(skipped) > 1
-    assert skipped.drawn(0, "run").tolist() == []
-    assert len(skipped.drawn(0, "run", 1)) == 1
+    assert skipped.drawn(0, "run").numbers.tolist() == []
+    assert len(skipped.drawn(0, "run", 1).numbers) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from strata import gc
 from strata.errors import Corrupt
+from strata.gc import live
 from strata.gc.sweep import purge
 from strata.gc.verdicts import Fate
 from strata.machine.machine import Machine
@@ -25,8 +26,10 @@ from tests.support.garbage import HOUR, SETTINGS, World
 DAY = 24 * HOUR
 
 
-@pytest.fixture
-def world() -> World:
+@pytest.fixture(params=[live.NAMES_MAX, 2], ids=["by name", "by number"])
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A shard whose live parts are known by their names, or by numbers, as those of a large one."""
+    monkeypatch.setattr(live, "NAMES_MAX", request.param)
     return World()
 
 

@@ -24,7 +24,7 @@ from strata.history import usage
 from strata.maintain.backfill import backfill_shard
 from strata.maintain.coverage import coverage
 from strata.maintain.exchange import Selection, ids_of, manifest_of, statistics_label
-from strata.maintain.registered import named
+from strata.maintain.registered import named_filters
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import Named, TrimShardReport
 from strata.model.runner import threads
@@ -334,7 +334,7 @@ def _registered(context: Context, shard: str) -> list[Named]:
 
             return analyse_registered(spark, relation, filter)
 
-        return named(relation, filters, analyse)
+        return named_filters(relation, filters, analyse)
 
 
 def _trim_tables(report: TrimShardReport) -> list[Table]:

@@ -10,7 +10,7 @@ from strata.model.schema import Relation
 from strata.plain.parse import plain_filter
 
 
-def named(
+def named_filters(
     relation: Relation,
     filters: Iterable[RegisteredFilter],
     analyse: Callable[[RegisteredFilter], Filter],

@@ -44,7 +44,7 @@ def arguments() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> tuple[Mapping[str, Any], int]:
     """Work on each shard in turn; return the result document and the exit code."""
     name, trims = f"strata stats {args.action}", args.action == "trim"
-    # Little work needs no workers; trimming weighs filters, most of which Spark analyses.
+    # Little work needs no workers; trimming weighs filters, and Spark analyses most of them.
     with job_session(name, args.config, workers=False, session=trims) as (spark, settings):
         from strata.jobs.stats.work import work_on_shards
 

@@ -13,7 +13,7 @@ from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.maintain.backfill import BackfillReport, backfill_shard
 from strata.maintain.exchange import Selection
-from strata.maintain.registered import named
+from strata.maintain.registered import named_filters
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import TrimShardReport
 from strata.model.journals import is_journal
@@ -78,7 +78,7 @@ def trim(
         shard,
         selection(args),
         budget_bytes=args.budget,
-        registered=named(relation, registered, analyse),
+        registered=named_filters(relation, registered, analyse),
         log=settings.usage,
         runner=runner,
         dry_run=args.dry_run,

@@ -34,6 +34,7 @@ class JobSpark:
         self._workers = Event()  # set when they are there
         self._lock, self._making = Lock(), Lock()
         self._thread = local()
+        self._stopped = False
         if self._found is not None:
             self._context = Future()
             self._context.set_result(self._found.sparkContext)
@@ -68,6 +69,8 @@ class JobSpark:
 
         context = self.context
         with self._making:
+            if self._stopped:  # over a context that is gone, another one would be made
+                raise RuntimeError("the job's Spark is stopped")
             if self._session is None:
                 self._session = session_over(context, self._settings)
         if not getattr(self._thread, "has", False):
@@ -107,6 +110,7 @@ class JobSpark:
         if not made.done() or made.exception() is not None:  # who needed it has heard why
             return
         with self._making:  # a session that is being made would fail
+            self._stopped = True
             stop_context(made.result(), self._session, quietly=not self.has_workers)
 
     def _make(self, made: "Future[SparkContext]") -> None:

@@ -77,7 +77,9 @@ def spark_session(
 def new_context(
     app_name: str, settings: SparkSettings, extra: Mapping[str, str] | None = None
 ) -> SparkContext:
-    """Return a new context, which runs tasks; on a cluster, its executors are looked at.
+    """Return a context, which runs tasks; on a cluster, its executors are looked at.
+
+    It is a new one, unless this process has one that no session of this thread uses.
 
     Raises: InvalidRequest for executors that cannot run Strata.
     """
@@ -85,7 +87,7 @@ def new_context(
     conf = SparkConf().setAppName(app_name)
     for key, value in {**_configuration(settings), **(extra or {})}.items():
         conf.set(key, value)
-    context = SparkContext(conf=conf)
+    context = SparkContext.getOrCreate(conf)
     context.setLogLevel("ERROR")
     if not is_local(context):
         try:

@@ -102,6 +102,23 @@ with job_spark("test", SETTINGS) as spark:
     assert ran(body) == ["refused", "refused"]
 
 
+def test_a_session_that_comes_too_late_makes_no_other_context() -> None:
+    body = """
+from pyspark import SparkContext
+with job_spark("test", SETTINGS) as spark:
+    spark.begin(session=False)
+    spark.context
+try:
+    spark.session
+except RuntimeError as error:
+    print("refused")
+print(SparkContext._active_spark_context)
+with job_spark("again", SETTINGS) as spark:
+    print(spark.session.range(3).count())
+"""
+    assert ran(body) == ["refused", "None", "3"]
+
+
 def test_a_cluster_without_room_keeps_no_job_that_has_ended() -> None:
     body = """
 from strata.session import session

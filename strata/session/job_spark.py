@@ -31,7 +31,8 @@ class JobSpark:
         self._found = _session_of_this_thread()
         self._session = self._found
         self._context: Future[SparkContext] | None = None
-        self._workers = Event()  # set when they are there
+        self._workers = Event()  # set when nobody has to wait for them any more
+        self._loading = self._found is not None
         self._lock, self._making = Lock(), Lock()
         self._thread = local()
         self._stopped = False
@@ -43,13 +44,13 @@ class JobSpark:
     def begin(self, *, workers: bool = True, session: bool = False) -> None:
         """Begin to make the context beside the caller, and what is asked for with it."""
         with self._lock:
-            if self._context is not None:
-                return
-            self._context = Future()
-            _beside(self._make, self._context)
+            if self._context is None:
+                self._context = Future()
+                _beside(self._make, self._context)
+            load, self._loading = workers and not self._loading, self._loading or workers
         if session:
             _beside(lambda: self.session)
-        if workers:
+        if load:
             _beside(self._load_workers)
 
     @property
@@ -80,7 +81,7 @@ class JobSpark:
 
     @property
     def has_workers(self) -> bool:
-        """Return whether workers are there, for which a task would wait otherwise."""
+        """Return whether workers are there, or will never be: then tasks say why."""
         return self._workers.is_set()
 
     def about(self, look: "Callable[[SparkContext], str]") -> str:
@@ -124,8 +125,10 @@ class JobSpark:
     def _load_workers(self) -> None:
         from strata.session.session import load_workers
 
-        load_workers(self.context)
-        self._workers.set()
+        try:
+            load_workers(self.context)
+        finally:
+            self._workers.set()
 
 
 @contextmanager

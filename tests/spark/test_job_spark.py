@@ -97,9 +97,34 @@ with job_spark("test", SETTINGS) as spark:
             getattr(spark, look)
         except InvalidRequest as error:
             print("refused")
-    assert not spark.has_workers
+    print(until(lambda: spark.has_workers, 10))
 """
-    assert ran(body) == ["refused", "refused"]
+    assert ran(body) == ["refused", "refused", "True"]
+
+
+def test_workers_that_cannot_start_are_not_waited_for() -> None:
+    body = """
+from strata.session import session
+def broken(context):
+    raise OSError("no interpreter")
+session.load_workers = broken
+with job_spark("test", SETTINGS) as spark:
+    spark.begin()
+    print(until(lambda: spark.has_workers, 60))
+"""
+    assert ran(body) == ["True"]
+
+
+def test_workers_may_be_asked_for_behind_the_session() -> None:
+    body = """
+with job_spark("test", SETTINGS) as spark:
+    spark.begin(workers=False, session=True)
+    spark.session
+    print(until(lambda: spark.has_workers, 3))
+    spark.begin()
+    print(until(lambda: spark.has_workers))
+"""
+    assert ran(body) == ["False", "True"]
 
 
 def test_a_session_that_comes_too_late_makes_no_other_context() -> None:

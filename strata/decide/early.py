@@ -7,7 +7,7 @@ Law (tests/laws/test_early.py): a decision is the same without it.
 Errs: may miss parts, never names one on which the conjunct may be true or fail.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,7 @@ from strata.expr.spec import (
     uniform,
 )
 from strata.kernels.arrays import Ints
+from strata.plain.rows import filter_columns
 
 EARLY_PARTS: Final = 32_768  # of fewer parts the look costs more than it spares
 BLOCK_PARTS: Final = 256  # neighbours that are judged together
@@ -61,7 +62,7 @@ class EarlyLook:
         trusted = _EQUALITIES - interpreter.quarantine
         self._text = _wanted_text(conjunct) if trusted == _EQUALITIES else None
         self._out, self.conjunct = NO, conjunct  # the conjunct with constants for settled calls
-        kinds = [spark_type(column.type).family for column in _columns(conjunct)]
+        kinds = [spark_type(column.type).family for column in filter_columns(conjunct)]
         if kinds and all(kind in ("int", "float", "decimal") for kind in kinds):
             self._judge_blocks(interpreter, every, parts)
 
@@ -105,14 +106,6 @@ def _wanted_text(expr: Expr) -> tuple[Column, bytes] | None:
     return None
 
 
-def _columns(expr: Expr) -> Iterator[Column]:
-    if isinstance(expr, Column):
-        yield expr
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _columns(arg)
-
-
 def unlike(texts: pa.Array, value: bytes) -> Flags:
     """Return texts (binary) that certainly differ from a value; those that are null never do.
 
@@ -151,7 +144,7 @@ def with_constants(expr: Expr, specs: Mapping[int, Spec]) -> Expr:
     without a value: what is made of its result then needs nothing else. What a lambda of
     `aggregate` yields is known of its last step alone, so its calls stay.
     """
-    if not isinstance(expr, Call) or not any(_columns(expr)):
+    if not isinstance(expr, Call) or not any(filter_columns(expr)):
         return expr
     spec = specs.get(id(expr))
     if spec is not None and isinstance(spec.values, Bools) and not (spec.null | spec.fail).any():

@@ -46,12 +46,12 @@ class JobSpark:
         with self._lock:
             if self._context is None:
                 self._context = Future()
-                _beside(self._make, self._context)
+                beside(self._make, self._context)
             load, self._loading = workers and not self._loading, self._loading or workers
         if session:
-            _beside(lambda: self.session)
+            beside(lambda: self.session)
         if load:
-            _beside(self._load_workers)
+            beside(self._load_workers)
 
     @property
     def context(self) -> "SparkContext":
@@ -141,14 +141,14 @@ def job_spark(name: str, settings: SparkSettings) -> Iterator[JobSpark]:
         spark.stop()
 
 
-def _beside(make: Callable[..., object], *given: object) -> None:
+def beside(make: Callable[..., object], *given: object) -> None:
     """Call a function in a thread of its own; its failure is left to who needs what it makes."""
 
     def made() -> None:
         with suppress(Exception):
             make(*given)
 
-    Thread(target=made, name="spark", daemon=True).start()
+    Thread(target=made, name="beside", daemon=True).start()
 
 
 def _session_of_this_thread() -> "SparkSession | None":

@@ -12,8 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -126,18 +125,6 @@ def activate(spark: SparkSession) -> None:
     """
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-
-
-def import_beside(module: str) -> Thread:
-    """Import a module in a thread of its own; a failure is left to the next import of it."""
-
-    def load() -> None:
-        with suppress(Exception):
-            import_module(module)
-
-    loader = Thread(target=load, daemon=True)
-    loader.start()
-    return loader
 
 
 def stop_context(

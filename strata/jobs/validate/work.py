@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from strata.model.journals import is_journal
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
-from strata.session.job_spark import JobSpark
-from strata.session.session import import_beside
+from strata.session.job_spark import JobSpark, beside
 from strata.spark.evaluate import validate
 from strata.store.open import Stores, open_stores
 from strata.sums.check import SumsCheck, checked_as_declared
@@ -44,7 +44,7 @@ def validate_shards(
     names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
     found: dict[str, ValidationReport] = {}
     sums: dict[str, SumsCheck] = {}
-    import_beside("strata.jobs.validate.expectations")  # what builds the report: 5 s
+    beside(import_module, "strata.jobs.validate.expectations")  # what builds the report: 5 s
 
     def validated(name: str) -> Mapping[str, Any]:
         filters = _chosen(settings, name, args.filter)

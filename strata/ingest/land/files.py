@@ -11,6 +11,7 @@ import lzma
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,16 +19,24 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.folder import Folder, is_there, shown_name
-from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
+from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
+from strata.ingest.land.landing import (
+    S3,
+    check_unchanged,
+    landing,
+    local_root,
+    open_file,
+    stored_bytes,
+)
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.land.source_file import FileRange, SourceFile
 from strata.ingest.land.xz import XzStream
 from strata.model.runner import Runner, serial
 
 __all__ = [
-    "FileRange", "Reading", "SourceFile", "check_unchanged", "files_at", "files_by_time",
-    "fingerprint", "fingerprints", "is_packed", "open_file", "read_bytes", "read_text", "unpacked",
+    "FileRange", "Reading", "SourceFile", "Straight", "check_unchanged", "files_at",
+    "files_by_time", "fingerprint", "fingerprint_of", "fingerprints", "is_packed", "open_file",
+    "read_bytes", "read_text", "stored_bytes", "unpacked",
 ]  # fmt: skip
 
 PACKINGS: Final = {
@@ -38,6 +47,7 @@ PACKINGS: Final = {
     ".zstd": "zstd",
     ".lz4": "lz4",
 }
+PACKED: Final = frozenset((*PACKINGS, ".xz"))
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
 OTHERWISE: Final = {  # how files begin that are no text
@@ -108,11 +118,21 @@ def fingerprint(file: SourceFile) -> str:
 
     Raises: Unavailable when the file is gone.
     """
-    digest = blake2b(digest_size=16)
+    digest = _digest()
     with open_file(file) as stream:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def fingerprint_of(data: bytes) -> str:
+    """Return the same hash of a file whose stored bytes are all in memory."""
+    digest = _digest()
+    digest.update(data)
+    return digest.hexdigest()
+
+
+_digest = partial(blake2b, digest_size=16)
 
 
 def fingerprints(files: Sequence[SourceFile], runner: Runner = serial) -> list[str]:
@@ -192,7 +212,7 @@ def _is_wide(start: bytes) -> bool:
 
 def is_packed(file: SourceFile) -> bool:
     """Return whether the file has to be unpacked from its beginning."""
-    return file.suffix in {*PACKINGS, ".xz"}
+    return file.suffix in PACKED
 
 
 @contextmanager

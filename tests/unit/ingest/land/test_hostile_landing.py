@@ -15,11 +15,13 @@ import pytest
 from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land import folder
 from strata.ingest.land.files import (
+    Straight,
     check_unchanged,
     files_at,
     files_by_time,
     fingerprint,
     read_bytes,
+    stored_bytes,
 )
 from strata.ingest.land.landing import landing
 from strata.model.settings import IngestSettings
@@ -205,10 +207,30 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(
         (there / "1970-01-01.csv").unlink()
         (there / "1970-01-01.csv").symlink_to(secret)
 
-    with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
-        read_bytes(file)
+    for read in (read_bytes, stored_bytes):
+        with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
+            read(file)
     with pytest.raises(InvalidRequest, match="leads elsewhere"):
         check_unchanged(file)
+
+
+def test_folders_are_looked_at_once_in_one_round_and_links_in_them_are_found(world: World) -> None:
+    for number in range(3):
+        world.put(f"in/1970-01-02-{number}.csv", ROWS)
+    files = files_by_time(str(world.root), ["in/"])
+    round, looked = Straight(), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        real = os.path.realpath
+        patch.setattr(os.path, "realpath", lambda path: looked.append(path) or real(path))
+        for file in files:
+            check_unchanged(file, round)
+    assert looked == [str(world.root / "in")]
+
+    there = world.root / "in"
+    there.rename(world.root / "was")
+    there.symlink_to(world.root / "was")
+    with pytest.raises(InvalidRequest, match="leads elsewhere"):
+        check_unchanged(files[0], Straight())
 
 
 def test_a_file_that_is_gone_is_worth_another_try(world: World) -> None:
@@ -216,7 +238,7 @@ def test_a_file_that_is_gone_is_worth_another_try(world: World) -> None:
     [file] = files_by_time(str(world.root), ["in/"])
     (world.root / "in" / "1970-01-01.csv").unlink()
 
-    for look in (read_bytes, check_unchanged, fingerprint):
+    for look in (read_bytes, stored_bytes, check_unchanged, fingerprint):
         with pytest.raises(Unavailable, match="is gone") as told:
             look(file)
         assert told.value.certain

@@ -118,6 +118,8 @@ def fingerprint(file: SourceFile) -> str:
 
     Raises: Unavailable when the file is gone.
     """
+    if file.size_bytes <= CHUNK_BYTES:
+        return fingerprint_of(stored_bytes(file))
     digest = _digest()
     with open_file(file) as stream:
         while chunk := stream.read(CHUNK_BYTES):

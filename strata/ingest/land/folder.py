@@ -222,9 +222,13 @@ def open_local(file: SourceFile) -> pa.NativeFile:
 
 
 def local_bytes(file: SourceFile) -> bytes:
-    """Return the bytes of a file on this machine. Raises: as `open_local`; Unavailable."""
+    """Return the bytes of a file on this machine, of a longer one than was found at least one more.
+
+    Raises: as `open_local`; Unavailable.
+    """
     with LocalFile(_opened(file), file.name) as stream:
-        return stream.read()
+        data = stream.read(file.size_bytes + 1)  # in one call of the system
+        return data if len(data) >= file.size_bytes else data + stream.read()
 
 
 def _opened(file: SourceFile) -> int:
@@ -328,7 +332,8 @@ def seen_local(file: SourceFile, straight: Straight) -> tuple[int, int]:
 def _lies_at(number: int, path: str) -> bool:
     """Return whether the open file is at a path that has no links."""
     if _is_folder(OPENED):
-        return os.readlink(f"{OPENED}/{number}") == os.path.abspath(path)
+        there = os.readlink(f"{OPENED}/{number}")
+        return there == path or there == os.path.abspath(path)
     here: Any = os.stat(path, follow_symlinks=False)
     opened = os.fstat(number)
     same = (here.st_dev, here.st_ino) == (opened.st_dev, opened.st_ino)

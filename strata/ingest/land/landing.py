@@ -118,7 +118,10 @@ def open_file(file: SourceFile) -> pa.NativeFile:
 
 
 def stored_bytes(file: SourceFile) -> bytes:
-    """Return all of a file's stored bytes. Raises: as `open_file`."""
+    """Return all of a file's stored bytes, which should be few; of one that has grown, not all.
+
+    Raises: as `open_file`.
+    """
     if not file.path.startswith(S3):
         return local_bytes(file)
     with open_file(file) as stream:

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.ingest.land import folder
+from strata.ingest.land import files, folder
 from strata.ingest.land.files import (
     Straight,
     check_unchanged,
     files_at,
     files_by_time,
     fingerprint,
+    fingerprint_of,
     read_bytes,
     stored_bytes,
 )
@@ -212,6 +213,25 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(
             read(file)
     with pytest.raises(InvalidRequest, match="leads elsewhere"):
         check_unchanged(file)
+
+
+def test_a_small_file_has_the_hash_that_it_has_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    small = fingerprint(file)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 3)
+
+    assert small == fingerprint(file) == fingerprint_of(ROWS.encode())
+
+
+@pytest.mark.parametrize("size", [0, len(ROWS) - 1, len(ROWS), len(ROWS) + 1, 1000])
+def test_a_file_of_another_size_than_was_found_shows_it(world: World, size: int) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    data = stored_bytes(replace(file, size_bytes=size))
+
+    assert data == ROWS.encode()[: max(size + 1, 0)]
+    assert (len(data) == size) == (size == len(ROWS))
 
 
 def test_folders_are_looked_at_once_in_one_round_and_links_in_them_are_found(world: World) -> None:

@@ -34,9 +34,22 @@ from strata.ingest.land.xz import XzStream
 from strata.model.runner import Runner, serial
 
 __all__ = [
-    "FileRange", "Reading", "SourceFile", "Straight", "check_unchanged", "files_at",
-    "files_by_time", "fingerprint", "fingerprint_of", "fingerprints", "is_packed", "open_file",
-    "read_bytes", "read_text", "stored_bytes", "unpacked",
+    "FileRange",
+    "Reading",
+    "SourceFile",
+    "Straight",
+    "bytes_fingerprint",
+    "check_unchanged",
+    "files_at",
+    "files_by_time",
+    "fingerprint",
+    "fingerprints",
+    "is_packed",
+    "open_file",
+    "read_bytes",
+    "read_text",
+    "stored_bytes",
+    "unpacked",
 ]  # fmt: skip
 
 PACKINGS: Final = {
@@ -119,7 +132,7 @@ def fingerprint(file: SourceFile) -> str:
     Raises: Unavailable when the file is gone.
     """
     if file.size_bytes <= CHUNK_BYTES:
-        return fingerprint_of(stored_bytes(file))
+        return bytes_fingerprint(stored_bytes(file))
     digest = _digest()
     with open_file(file) as stream:
         while chunk := stream.read(CHUNK_BYTES):
@@ -127,7 +140,7 @@ def fingerprint(file: SourceFile) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_of(data: bytes) -> str:
+def bytes_fingerprint(data: bytes) -> str:
     """Return the same hash of a file whose stored bytes are all in memory."""
     digest = _digest()
     digest.update(data)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, fingerprint_of, is_packed, stored_bytes
+from strata.ingest.land.files import SourceFile, bytes_fingerprint, is_packed, stored_bytes
 from strata.ingest.land.source_file import FileRange
 from strata.ingest.readers.formats.interface import format_of
 from strata.model.spec import ORDERED, ShardSpec
@@ -69,5 +69,5 @@ def joined(
     if data is None:
         return None
     if read is not None:
-        read.update((file.path, fingerprint_of(t)) for file, t in zip(files, texts, strict=True))
+        read.update((file.path, bytes_fingerprint(t)) for file, t in zip(files, texts, strict=True))
     return replace(files[0], piece=FileRange(0, len(data), len(data), data=data, whole=True))

@@ -16,11 +16,11 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land import files, folder
 from strata.ingest.land.files import (
     Straight,
+    bytes_fingerprint,
     check_unchanged,
     files_at,
     files_by_time,
     fingerprint,
-    fingerprint_of,
     read_bytes,
     stored_bytes,
 )
@@ -222,7 +222,7 @@ def test_a_small_file_has_the_hash_that_it_has_in_pieces(
     small = fingerprint(file)
     monkeypatch.setattr(files, "CHUNK_BYTES", 3)
 
-    assert small == fingerprint(file) == fingerprint_of(ROWS.encode())
+    assert small == fingerprint(file) == bytes_fingerprint(ROWS.encode())
 
 
 @pytest.mark.parametrize("size", [0, len(ROWS) - 1, len(ROWS), len(ROWS) + 1, 1000])

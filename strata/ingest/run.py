@@ -115,7 +115,7 @@ def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
 
 def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates]:
     """Return the updates of small files, read as one; empty: each must be read by itself."""
-    whole = joined(files, task.spec.source.format)
+    whole = joined(files, task.spec.source.format, task.spec.source.encoding)
     if whole is None:
         return []
     how = task.verify

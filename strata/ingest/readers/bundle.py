@@ -13,8 +13,10 @@ from typing import Final
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, is_packed, open_file
+from strata.ingest.land.recode import text_in
 from strata.ingest.land.source_file import FileRange
 from strata.ingest.readers.formats.interface import format_of
+from strata.model.charsets import UTF_8
 from strata.model.spec import ORDERED, ShardSpec
 
 TINY_BYTES: Final = 1 << 16  # smaller files are verified as one
@@ -54,10 +56,10 @@ def verified_as(files: Sequence[SourceFile]) -> int:
     return larger + (larger < len(files))
 
 
-def joined(files: Sequence[SourceFile], format: str) -> SourceFile | None:
+def joined(files: Sequence[SourceFile], format: str, encoding: str = UTF_8) -> SourceFile | None:
     """Return files joined as one loaded file; None: they must be read one by one."""
     try:
-        texts = [_bytes(file) for file in files]
+        texts = [text_in(file, encoding, _bytes(file)) for file in files]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
     data = format_of(format).joined(texts)

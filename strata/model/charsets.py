@@ -1,11 +1,13 @@
 """Names of encodings of texts: those of Python that mean the same on each machine."""
 
 import codecs
+import re
 from typing import Final
 
 from strata.errors import InvalidRequest
 
 UTF_8: Final = "utf-8"
+_WINDOWS: Final = re.compile(r"(?i)\Awindows[-_](31j|[0-9]+)\Z")
 # Codecs of Python that are no encoding of files, that depend on the machine, or that decode to
 # halves of characters.
 _OTHER: Final = frozenset(
@@ -23,7 +25,8 @@ def parse_encoding(name: object) -> str:
     Raises: InvalidRequest for what is no encoding of texts.
     """
     try:
-        found = codecs.lookup(str(name)).name.replace("_", "-")
+        called = _WINDOWS.sub(_of_windows, str(name))
+        found = codecs.lookup(called).name.replace("_", "-")
         _is_text(found)
     except (LookupError, ValueError):
         found = ""
@@ -35,6 +38,11 @@ def parse_encoding(name: object) -> str:
             cure="as in utf-8, utf-16, latin-1, windows-1252 or windows-31j",
         )
     return UTF_8 if found == "utf-8-sig" else found
+
+
+def _of_windows(found: re.Match[str]) -> str:
+    """Return Python's name of a code page of Windows; it knows few of them by IANA's names."""
+    return "cp932" if found[1].lower() == "31j" else f"cp{found[1]}"
 
 
 def _is_text(encoding: str) -> None:

@@ -314,7 +314,7 @@ def _check(spec: ShardSpec) -> None:
             value=delimiter,
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
         )
-    _check_csv(spec)
+    _check_marks(spec)
     _check_forms(spec)
     if spec.source.names:
         names = (column.name for column in spec.columns)
@@ -326,26 +326,14 @@ def _check(spec: ShardSpec) -> None:
         )
 
 
-def _check_csv(spec: ShardSpec) -> None:
-    """Refuse forms of CSV for other formats, and marks that mean two things."""
-    source = spec.source
-    given = {"encoding": UTF_8, "decimal": POINT, "thousands": ""}
-    for name, default in given.items():
-        if source.format != "csv" and getattr(source, name) != default:
-            raise InvalidRequest(
-                "this is said of CSV only",
-                shard=spec.name,
-                setting=f"source.{name}",
-                value=getattr(source, name),
-                format=source.format,
-                cure="leave it out, or source.format: csv",
-            )
-    if source.decimal == source.thousands:
+def _check_marks(spec: ShardSpec) -> None:
+    """Refuse one mark that means two things in a number. Raises: InvalidRequest."""
+    if spec.source.decimal == spec.source.thousands:
         raise InvalidRequest(
             "one mark cannot stand before the fraction and between thousands",
             shard=spec.name,
             setting="source.thousands",
-            value=source.thousands,
+            value=spec.source.thousands,
             cure='two marks, as in decimal: "," and thousands: "."',
         )
 

@@ -62,9 +62,11 @@ def _check_utf8(file: SourceFile, chunk: bytes, stream: Reading, looked_bytes: i
     """Refuse a text that is not UTF-8 in its first bytes."""
     decoder = codecs.getincrementaldecoder(UTF_8)()
     lines, looked = 1, 0
-    while chunk and looked < looked_bytes:
+    ended = False
+    while not ended and looked < looked_bytes:
+        ended = not chunk
         try:
-            lines += decoder.decode(chunk).count("\n")
+            lines += decoder.decode(chunk, ended).count("\n")
         except UnicodeDecodeError as error:
             text, at = error.object, error.start
             near = text[max(0, at - NEAR) : at + NEAR]
@@ -77,4 +79,4 @@ def _check_utf8(file: SourceFile, chunk: bytes, stream: Reading, looked_bytes: i
                 cure=f"{_ASK}; --encoding utf-8 if rows like it are to be rejected",
             ) from error
         looked += len(chunk)
-        chunk = stream.read(CHUNK_BYTES)
+        chunk = b"" if ended else stream.read(CHUNK_BYTES)

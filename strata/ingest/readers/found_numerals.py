@@ -70,7 +70,7 @@ def _decides(texts: pa.Array, form: Marks) -> bool:
     """Return whether some text can be nothing but a number in this form."""
     decimal, thousands = form
     if thousands in _QUOTES:
-        return True
+        return bool(pc.any(pc.match_substring(texts, thousands)).as_py())
     if decimal == ",":
         fractions = texts.filter(pc.match_substring(texts, ","))
         grouped = pc.match_substring_regex(pc.utf8_trim_whitespace(fractions), _GROUPED)

@@ -98,9 +98,14 @@ class Recoded:
 def recoded(data: bytes, encoding: str) -> bytes:
     """Return a text in an encoding as UTF-8; forbidden bytes become what `forbidden` finds.
 
-    Cost: the text in memory, up to seven times.
+    Cost: the text in memory, and once more as UTF-8.
     """
-    return data if encoding == UTF_8 else _utf8(decoder_of(encoding).decode(data, True))
+    if encoding == UTF_8:
+        return data
+    decoder = decoder_of(encoding)
+    starts = range(0, len(data), CHUNK_BYTES)
+    pieces = [_utf8(decoder.decode(data[at : at + CHUNK_BYTES])) for at in starts]
+    return b"".join([*pieces, _utf8(decoder.decode(b"", True))])
 
 
 def _utf8(text: str) -> bytes:

@@ -22,16 +22,28 @@ from strata.errors import InvalidRequest
 from strata.ingest.land.folder import Folder, is_there, shown_name
 from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
-from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, mark_of, recoded
+from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, encoding_by_mark, recoded
 from strata.ingest.land.source_file import FileRange, SourceFile
 from strata.ingest.land.xz import XzStream
 from strata.model.charsets import UTF_8
 from strata.model.runner import Runner, serial
 
 __all__ = [
-    "FileRange", "Reading", "SourceFile", "as_text", "check_unchanged", "files_at",
-    "files_by_time", "fingerprint", "fingerprints", "is_packed", "open_file", "read_bytes",
-    "read_text", "unpacked", "wide_encoding",
+    "FileRange",
+    "Reading",
+    "SourceFile",
+    "check_unchanged",
+    "files_at",
+    "files_by_time",
+    "fingerprint",
+    "fingerprints",
+    "is_packed",
+    "open_file",
+    "read_bytes",
+    "read_text",
+    "text_stream",
+    "unpacked",
+    "wide_encoding",
 ]  # fmt: skip
 
 PACKINGS: Final = {
@@ -158,7 +170,7 @@ def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
     if file.piece is not None and file.piece.data is not None:
         return file
     with unpacked(file) as stream:
-        data = as_text(file, stream).read(size_bytes)
+        data = text_stream(file, stream).read(size_bytes)
     return replace(file, piece=FileRange(0, len(data), len(data), data=data))
 
 
@@ -188,7 +200,7 @@ def read_text(file: SourceFile) -> bytes:
     return data.removeprefix(BOM)
 
 
-def as_text(file: SourceFile, stream: "Reading", *, begins: bool = True) -> "Reading":
+def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> "Reading":
     """Return a stream of a file's bytes as one of UTF-8; `begins`: it is at the file's beginning.
 
     The reader of the stream raises InvalidRequest, too, for a file in another encoding.
@@ -220,7 +232,7 @@ def _check_kind(file: SourceFile, data: bytes) -> None:
 
 def wide_encoding(data: bytes) -> str | None:
     """Return the encoding of letters of two or four bytes that a text begins in; None: another."""
-    mark = mark_of(data)
+    mark = encoding_by_mark(data)
     nul = tuple(byte == 0 for byte in data[:4])
     return mark if mark in NEED_A_MARK else WIDE.get(nul)
 

@@ -135,7 +135,7 @@ def is_cut_at_bytes(encoding: str) -> bool:
     return each and recoded(bytes(range(128, 256)), encoding) == b"".join(others)
 
 
-def mark_of(start: bytes) -> str | None:
+def encoding_by_mark(start: bytes) -> str | None:
     """Return the encoding whose mark a file begins with; None: it has no mark."""
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
 
@@ -153,7 +153,7 @@ def check_mark(file: SourceFile, encoding: str, start: bytes) -> None:
     """
     if encoding == UTF_8:
         return
-    mark = mark_of(start)
+    mark = encoding_by_mark(start)
     if encoding in NEED_A_MARK and start and mark != encoding:
         raise InvalidRequest(
             f"the file does not begin with the mark of {encoding}",

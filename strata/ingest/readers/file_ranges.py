@@ -19,10 +19,10 @@ from strata.ingest.land.files import (
     FileRange,
     Reading,
     SourceFile,
-    as_text,
     fingerprint,
     is_packed,
     open_file,
+    text_stream,
     unpacked,
 )
 from strata.ingest.land.recode import is_cut_at_bytes, recoded
@@ -130,7 +130,7 @@ class TextFormat(Format):
         if file.size_bytes <= size_bytes and not is_packed(file):
             return file
         with unpacked(file) as stream:
-            text = as_text(file, stream)
+            text = text_stream(file, stream)
             return replace(file, piece=next(_texts(file, self, text, size_bytes)))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
@@ -165,12 +165,12 @@ def _range(file: SourceFile) -> Iterator[Reading]:
     """Open the text of a piece; for a packed file, its unpacked text."""
     if is_packed(file) or file.piece is None:
         with unpacked(file) as stream:
-            yield as_text(file, stream)
+            yield text_stream(file, stream)
     else:
         with open_file(file) as stored:
             stored.seek(file.piece.start)
             data = _Limited(stored, file.piece.stop - file.piece.start)
-            yield as_text(file, data, begins=not file.piece.start)
+            yield text_stream(file, data, begins=not file.piece.start)
 
 
 class _Limited:

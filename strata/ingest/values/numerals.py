@@ -1,7 +1,7 @@
 """Reads numbers of CSV that are written with other marks than a point: 1.234,56 for 1234.56.
 
-`decimal` is the mark before the fraction, `thousands` that between groups of three digits, of which
-only the first may be shorter. Digits may also stand without groups, but only all of them. India's
+`decimal` is the mark before the fraction, `thousands` that between groups of three digits. Only the
+first group may be shorter. Digits may also stand without groups, but only all of them. India's
 groups of two (12,34,567) are not read. A number of another form is bad. Texts without any of these
 marks stay what they are, such as `inf`. The twin of this is `strata.ingest.twin.numerals`.
 """

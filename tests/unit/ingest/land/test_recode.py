@@ -56,6 +56,9 @@ def test_utf8_stays_what_it_is_with_all_its_errors() -> None:
         ("cp932", b"\x81\nb", 0x81, b"\nb"),
         ("cp932", b"\x81", 0x81, b""),
         ("euc-jp", b'\x8f\xa2",\n', 0x8F, b'",\n'),
+        ("euc-jp", b"\x8f\nb", 0x8F, b"\nb"),  # Python takes both bytes for one letter
+        ("gb18030", b"\x810\nb", 0x81, b"0\nb"),
+        ("iso2022-jp", b"\x1b$\nb", 0x1B, b"$\nb"),
         ("utf-16-le", b"\x00\xd8\n\x00", 0x00, b"\n"),
         ("utf-16-le", b"a\x00\n", 0x0A, b""),  # cut within its last letter
         ("utf-32-be", b"\0\0\xd8\0\0\0\0\n", 0x00, b"\n"),

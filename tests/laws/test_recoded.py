@@ -4,14 +4,14 @@ import io
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as trying
 from hypothesis import strategies as st
 
 from strata.ingest.land import recode
 from strata.ingest.land.recode import forbidden, is_cut_at_bytes, kept_text, recoded
 from tests.support.sizes import tries
-from tests.twins.recoded import byte_by_byte
+from tests.twins.recoded import at_once, byte_by_byte
 
 CUT: Final = ("ascii", "iso8859-1", "iso8859-3", "iso8859-6", "cp1252", "koi8-r", "cp437")
 WHOLE: Final = ("cp932", "shift-jis", "euc-jp", "gb18030", "big5", "cp949", "cp037", "iso2022-jp",
@@ -24,6 +24,8 @@ TEXTS: Final = st.lists(
 
 @trying(max_examples=tries(100, 10_000), deadline=None)
 @given(TEXTS, st.sampled_from([*CUT, *WHOLE]), st.integers(1, 9), st.integers(1, 9))
+@example(b"\x810", "gb18030", 9, 9)
+@example(b"\x1b$\nb", "iso2022-jp", 1, 1)
 def test_chunks_of_any_size_give_the_whole(
     data: bytes, encoding: str, chunk: int, size: int
 ) -> None:
@@ -32,7 +34,7 @@ def test_chunks_of_any_size_give_the_whole(
         stream = recode.Recoded(io.BytesIO(data), encoding)
         found = b"".join(iter(lambda: stream.read(size), b""))
 
-    assert found == recoded(data, encoding)
+    assert found == recoded(data, encoding) == at_once(data, encoding)
 
 
 @trying(max_examples=tries(100, 10_000))

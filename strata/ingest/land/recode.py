@@ -88,7 +88,7 @@ class Recoded:
                 self._check(chunk)
                 self._check = None
             self._ended = not chunk
-            self._made += _utf8(self._decoder.decode(chunk, self._ended))
+            self._made += _utf8(self._decoder.decode(chunk) if chunk else _rest(self._decoder))
         count = len(self._made) if size < 0 else size
         found = bytes(self._made[:count])
         del self._made[:count]
@@ -105,7 +105,19 @@ def recoded(data: bytes, encoding: str) -> bytes:
     decoder = decoder_of(encoding)
     starts = range(0, len(data), CHUNK_BYTES)
     pieces = [_utf8(decoder.decode(data[at : at + CHUNK_BYTES])) for at in starts]
-    return b"".join([*pieces, _utf8(decoder.decode(b"", True))])
+    return b"".join([*pieces, _utf8(_rest(decoder))])
+
+
+def _rest(decoder: Any) -> str:
+    """Return the end of a text.
+
+    Of several bytes that are no letter, Python's decoders of several bytes a letter give the
+    handler of errors one, and keep those behind it.
+    """
+    found: list[str] = []
+    while some := decoder.decode(b"", True):
+        found.append(some)
+    return "".join(found)
 
 
 def _utf8(text: str) -> bytes:

@@ -58,6 +58,8 @@ def test_utf8_stays_what_it_is_with_all_its_errors() -> None:
         ("euc-jp", b'\x8f\xa2",\n', 0x8F, b'",\n'),
         ("euc-jp", b"\x8f\nb", 0x8F, b"\nb"),  # Python takes both bytes for one letter
         ("gb18030", b"\x810\nb", 0x81, b"0\nb"),
+        ("gb18030", b"\x810", 0x81, b"0"),  # Python's decoders end after the first
+        ("big5", b"a\xa1", 0xA1, b""),
         ("iso2022-jp", b"\x1b$\nb", 0x1B, b"$\nb"),
         ("utf-16-le", b"\x00\xd8\n\x00", 0x00, b"\n"),
         ("utf-16-le", b"a\x00\n", 0x0A, b""),  # cut within its last letter
@@ -87,7 +89,7 @@ def test_a_forbidden_byte_is_shown_as_it_was() -> None:
 def test_a_text_can_be_cut_where_each_byte_is_a_character() -> None:
     cut = {"utf-8", "ascii", "iso8859-1", "cp1252", "cp437", "koi8-r", "mac-roman", "tis-620"}
     whole = {"utf-16", "utf-16-le", "utf-32", "cp932", "shift-jis", "gb18030", "big5", "euc-jp"}
-    whole |= {"cp037", "cp500", "iso2022-jp", "hz", "cp864"}
+    whole |= {"cp037", "cp500", "iso2022-jp", "hz", "cp864", "mac-arabic"}
 
     assert {name for name in cut | whole if is_cut_at_bytes(name)} == cut
 

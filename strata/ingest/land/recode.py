@@ -221,8 +221,7 @@ def said_header(header: str | None, text: str, encoding: str) -> str | None:
 
     Then it says in front in which encoding the row was read, so that `kept_text` reads it anew.
     """
-    raw = text.encode(errors="surrogateescape")
-    if encoding == UTF_8 or forbidden(raw) is None:
+    if encoding == UTF_8 or forbidden(text.encode(errors="surrogateescape")) is None:
         return header
     return f"\0encoding={encoding};{header or ''}"
 
@@ -249,13 +248,17 @@ def kept_text(raw: bytes, said: str | None, encoding: str) -> bytes:
 
 
 def _own_bytes(text: bytes, encoding: str) -> bytes | None:
-    """Return the bytes that a recoded text had in its file; None: nobody knows them."""
-    try:
-        wide = text.decode("utf-8", "surrogatepass")
-        data = wide.encode(encoding, _BACK)
-    except (UnicodeError, LookupError):
+    """Return the bytes that a recoded text had in its file; None: nobody knows them.
+
+    In encodings of several bytes a letter some letters have two spellings. In no other are two
+    bytes one letter.
+    """
+    if not is_cut_at_bytes(encoding):
         return None
-    return data if recoded(data, encoding) == text else None
+    try:
+        return text.decode("utf-8", "surrogatepass").encode(encoding, _BACK)
+    except UnicodeError:
+        return None
 
 
 def _is_utf8(text: bytes) -> bool:

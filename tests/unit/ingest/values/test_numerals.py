@@ -1,5 +1,6 @@
 """Numbers with other marks than a point: which are read, and which are no numbers."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ from strata.ingest.values.numerals import from_marked, plain_numbers
 from strata.model.types import parse_type
 
 
-def read(texts: list[str | None], kind: str, decimal: str, thousands: str) -> list[object]:
+def read(texts: Sequence[str | None], kind: str, decimal: str, thousands: str) -> list[object]:
     """Return what texts are as a type; a bad one is the text `bad`."""
     values = pa.array([t and t.encode() for t in texts], pa.binary())
     cast = from_marked(values, parse_type(kind), decimal, thousands)

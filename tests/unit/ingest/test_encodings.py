@@ -120,6 +120,18 @@ def test_a_large_file_is_read_in_parts_and_cut_where_that_can_be(
     assert all(p.piece.header == "größe,name,rest\n".encode() for p in pieces[1:] if p.piece)
 
 
+def test_a_piece_may_begin_like_a_mark(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "cp1252")
+    world.settings = replace(world.settings, ingest=IngestSettings(task_bytes=100))
+    rows = "".join(f"ï»¿{n},{n},a\n" for n in range(40))
+
+    file = put(world, "a.csv", f"name,größe,rest\n{rows}".encode("cp1252"))
+    report = world.ingest(file, lower=0, upper=1)
+
+    assert report["updates"] == 40
+    assert names(world)[0] == (0, "ï»¿0")
+
+
 def test_pieces_in_threads_are_the_whole(tmp_path: Path) -> None:
     world = world_of(tmp_path, "cp1252")
     settings = replace(world.settings, ingest=IngestSettings(task_bytes=400))

@@ -8,8 +8,10 @@ import typer
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.tables import rows
+from strata.ingest.land.recode import encoding_said, shown_text
 from strata.ingest.quarantine import rejected
 from strata.ingest.retry import retry_rejected
+from strata.model.charsets import UTF_8
 
 Token = Annotated[
     str | None, typer.Option("--token", help="Only rows that are missing from this batch.")
@@ -33,16 +35,20 @@ def show(
     """Show the rejected rows of a shard: the place, the error and the text of each."""
     total, shown = 0, list[dict[str, Any]]()
     for one in rejected(context.stores, shard, token):
-        shown += [
-            {**row, "raw": row["raw"].decode(errors="backslashreplace")}
-            for row in one.rows[: max(limit - total, 0)]
-        ]
+        shown += [_shown(row) for row in one.rows[: max(limit - total, 0)]]
         total += len(one.rows)
     columns = ("token", "file", "line", "column_name", "value", "reason", "raw")
     total = len(shown)
     document = {"shard": shard, "rows": total, "rejected": shown}
     title = f"{shard}: {min(limit, total)} of {total} rejected rows"
     return answer(document, rows(title, shown, columns))
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its text for people; a forbidden byte is shown as it was in the file."""
+    said, header = encoding_said(row["header"])
+    text = shown_text(row["raw"], said or UTF_8)
+    return {**row, "raw": text} if said is None else {**row, "raw": text, "header": header}
 
 
 def retry(

@@ -52,6 +52,10 @@ def create(
         str | None, typer.Option("--format", help="Default: by the files' names.")
     ] = None,
     envelope: Annotated[str, typer.Option("--envelope", help="What a row means.")] = "append",
+    encoding: Annotated[
+        str | None,
+        typer.Option("--encoding", help="Of CSV to infer from. Default: what the files show."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the proposal here.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Create what was inferred.")] = False,
     revive: Annotated[
@@ -66,7 +70,13 @@ def create(
     if infer is not None:
         keys = [column.strip() for column in key.split(",")] if key else []
         found = infer_spec(
-            context.settings, name, infer, key=keys, format=format, envelope=envelope
+            context.settings,
+            name,
+            infer,
+            key=keys,
+            format=format,
+            envelope=envelope,
+            encoding=encoding,
         )
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
         text += "".join(f"# {_printable(note)}\n" for note in found.notes)

@@ -17,7 +17,7 @@ from strata.ingest.readers.source import RawFile
 from strata.ingest.twin import Undecided, Unreadable
 from strata.ingest.values.column import Rows
 from strata.ingest.values.shown import FAILS
-from strata.model.spec import ORDERED, ShardSpec
+from strata.model.spec import ORDERED, POINT, ShardSpec
 from strata.model.types import ColumnType, Kind
 
 BEFORE: Final = "before"
@@ -73,6 +73,8 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
 def reader_of(name: str, kind: ColumnType, spec: ShardSpec) -> Callable[[Any], object]:
     """Return what reads the `fields` of rows in one column; it raises Unreadable."""
     text = text_reader(spec.source.form_text(name, kind.kind), kind)
+    if spec.source.format == "csv" and kind.kind in twin.NUMBERS:
+        text = _marked(text, spec.source.decimal, spec.source.thousands)
     nulls = twin.quoted_nulls(kind, spec.source.nulls) if spec.source.format == "csv" else ()
 
     def read(field: Any) -> object:
@@ -85,6 +87,15 @@ def reader_of(name: str, kind: ColumnType, spec: ShardSpec) -> Callable[[Any], o
         return twin.from_json(field, kind)
 
     return read
+
+
+def _marked(
+    read: Callable[[bytes | str], object], decimal: str, thousands: str
+) -> Callable[[bytes | str], object]:
+    """Return what reads numbers that are written with these marks."""
+    if (decimal, thousands) == (POINT, ""):
+        return read
+    return lambda text: read(twin.plain_number(text, decimal, thousands))
 
 
 def _or_null(read: Callable[[Any], object], field: Any) -> object:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
+from strata.ingest.land.recode import encoding_said, kept_text
 from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
 from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
 from strata.ingest.readers.formats.interface import format_of
@@ -91,17 +92,20 @@ def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, toke
     machine = Machine(stores)
     header = str(found.rows[0]["header"] or "")
     format = KEPT_FORMAT if header.startswith(KEPT) else "csv" if header else "jsonl"
-    files = tuple(_file(found.token, row, format) for row in found.rows)
+    encoding = machine.load(name).spec.source.encoding
+    files = tuple(_file(found.token, row, format, encoding) for row in found.rows)
     ingest_now(stores, settings, name, Step(None, None, token, files, format=format, again=True))
     commit = machine.committed(name, token)
     assert commit is not None
     return commit
 
 
-def _file(token: str, row: dict[str, Any], format: str) -> SourceFile:
+def _file(token: str, row: dict[str, Any], format: str, encoding: str) -> SourceFile:
     """Return a row as a part of a file: it is judged as a row, and a BOM in it is part of it."""
-    header = str(row["header"] or "").encode()
-    data = {"csv": header + b"\n" + row["raw"], "jsonl": row["raw"], KEPT_FORMAT: header}[format]
+    said, header = encoding_said(row["header"])
+    line = header.encode()
+    raw = kept_text(row["raw"], said, encoding) if format == "csv" else row["raw"]
+    data = {"csv": line + b"\n" + raw, "jsonl": raw, KEPT_FORMAT: line}[format]
     piece = FileRange(1, len(data) + 1, len(data), data=data)
     return SourceFile("", _name(token, row), 0, piece=piece)
 

@@ -124,7 +124,8 @@ def _read_together(
     files: Sequence[SourceFile], task: IngestTask, hashes: Hashes
 ) -> list[FileUpdates]:
     """Return the updates of small files, read as one; empty: each must be read by itself."""
-    whole = joined(files, task.spec.source.format, hashes)
+    source = task.spec.source
+    whole = joined(files, source.format, source.encoding, hashes)
     if whole is None:
         return []
     how = task.verify

@@ -27,9 +27,10 @@ from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.maintain.worth import paths_used
+from strata.model.charsets import UTF_8
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
-from strata.model.spec import ORDERED, ShardSpec, TimeSpec, check_name
+from strata.model.spec import ORDERED, POINT, ShardSpec, TimeSpec, check_name
 from strata.state.source import check_source
 from strata.state.spine import check_debt
 from strata.state.state import State
@@ -125,6 +126,9 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         deleted_column=rows.deleted_column or "",
         names=(),  # rows have the shard's names
         in_place=False,
+        encoding=UTF_8,
+        decimal=POINT,
+        thousands="",
     )
     time = (
         TimeSpec()

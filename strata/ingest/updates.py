@@ -35,7 +35,7 @@ from strata.ingest.task import IngestTask, JudgedRows
 from strata.ingest.values.cast import to_milliseconds
 from strata.ingest.verify import Verified, verify_rows
 from strata.model.schema import Column, Relation
-from strata.model.spec import FORMATS, IN_PLACE, ORDERED, ShardSpec
+from strata.model.spec import FORMATS, IN_PLACE, ORDERED, ShardSpec, SourceSpec
 from strata.model.types import ColumnType, Kind
 
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
@@ -65,6 +65,17 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
             envelope=source.envelope,
             cure="leave it out, or source: {format: parquet, envelope: append}",
         )
+    usual = SourceSpec()
+    for name in ("encoding", "decimal", "thousands"):
+        if source.format != "csv" and getattr(source, name) != getattr(usual, name):
+            raise InvalidRequest(
+                "only CSV is written in ways that a declaration says",
+                shard=spec.name,
+                setting=f"source.{name}",
+                value=getattr(source, name),
+                format=source.format,
+                cure="leave it out, or source.format: csv",
+            )
     if source.envelope in ORDERED and not 0 < len(relation.key) < len(relation.columns):
         raise InvalidRequest(
             "this envelope needs a key that is not the whole row",

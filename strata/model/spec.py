@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from strata.errors import InvalidRequest
+from strata.model.charsets import UTF_8, parse_encoding
 from strata.model.declared import Declared, OneOf, Parsed, Range, as_declared
 from strata.model.names import as_pair, check_source_names
 from strata.model.near import one_of
@@ -26,6 +27,9 @@ MODES: Final = ("off", "soft", "audit", "on")
 DELIMITER: Final = ","
 DELIMITERS: Final = frozenset("\t !#$%&'()*+,-./:;<=>?@[]^_`{|}~")
 NULLS: Final = ("", "NA")
+POINT: Final = "."
+DECIMALS: Final = (POINT, ",")
+THOUSANDS: Final = ("", POINT, ",", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
 FORMATS: Final = ("avro", "csv", "json", "jsonl", "orc", "parquet")
 ENVELOPES: Final = ("append", "upsert", "debezium", "diff")
 ORDERED: Final = ("upsert", "debezium")  # envelopes whose rows set or delete a key
@@ -97,6 +101,13 @@ class SourceSpec(Declared):
     names: tuple[tuple[str, ...], ...] = field(default=(), metadata={UNWRITTEN: True})
     # Parquet files that are sorted runs are not copied; parts refer to them
     in_place: bool = field(default=False, metadata={UNWRITTEN: True})
+    # CSV: how the bytes of files are letters, by the name that Python has for it
+    encoding: Annotated[str, Parsed(parse_encoding)] = field(
+        default=UTF_8, metadata={UNWRITTEN: True}
+    )
+    # CSV: how numbers are written: the mark before a fraction, and that between groups of three
+    decimal: Annotated[str, OneOf(*DECIMALS)] = field(default=POINT, metadata={UNWRITTEN: True})
+    thousands: Annotated[str, OneOf(*THOUSANDS)] = field(default="", metadata={UNWRITTEN: True})
 
     @property
     def names_of_source(self) -> Mapping[str, str]:
@@ -303,6 +314,7 @@ def _check(spec: ShardSpec) -> None:
             value=delimiter,
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
         )
+    _check_marks(spec)
     _check_forms(spec)
     if spec.source.names:
         names = (column.name for column in spec.columns)
@@ -311,6 +323,18 @@ def _check(spec: ShardSpec) -> None:
     if spec.time.origin != "interval" and not by_source and not spec.time.column:
         raise InvalidRequest(
             "time.from needs a column", shard=spec.name, cure="time: {from: column, column: NAME}"
+        )
+
+
+def _check_marks(spec: ShardSpec) -> None:
+    """Refuse one mark that means two things in a number. Raises: InvalidRequest."""
+    if spec.source.decimal == spec.source.thousands:
+        raise InvalidRequest(
+            "one mark cannot stand before the fraction and between thousands",
+            shard=spec.name,
+            setting="source.thousands",
+            value=spec.source.thousands,
+            cure='two marks, as in decimal: "," and thousands: "."',
         )
 
 

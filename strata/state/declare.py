@@ -109,7 +109,8 @@ RULES: Final[Mapping[str, Rule]] = {
     **{f"source.{name}": _NEXT for name in (
         "paths", "format", "envelope", "diff_column", "max_rejected", "same_content", "late_files",
         "deleted_column", "contradictions", "snapshots", "tables", "schema_changes", "delimiter",
-        "nulls", "dates", "timestamps", "verify", "names", "in_place",
+        "nulls", "dates", "timestamps", "verify", "names", "in_place", "encoding", "decimal",
+        "thousands",
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},

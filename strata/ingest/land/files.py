@@ -29,8 +29,10 @@ from strata.ingest.land.landing import (
     stored_bytes,
 )
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
+from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, encoding_by_mark, recoded
 from strata.ingest.land.source_file import FileRange, SourceFile
 from strata.ingest.land.xz import XzStream
+from strata.model.charsets import UTF_8
 from strata.model.runner import Runner, serial
 
 __all__ = [
@@ -49,7 +51,9 @@ __all__ = [
     "read_bytes",
     "read_text",
     "stored_bytes",
+    "text_stream",
     "unpacked",
+    "wide_encoding",
 ]  # fmt: skip
 
 PACKINGS: Final = {
@@ -62,7 +66,12 @@ PACKINGS: Final = {
 }
 PACKED: Final = frozenset((*PACKINGS, ".xz"))
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
-WIDE_BOMS: Final = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
+WIDE: Final[dict[tuple[bool, ...], str]] = {  # by which of the first four bytes are zero
+    (False, True, False, True): "utf-16-le",
+    (True, False, True, False): "utf-16-be",
+    (False, True, True, True): "utf-32-le",
+    (True, True, True, False): "utf-32-be",
+}
 OTHERWISE: Final = {  # how files begin that are no text
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -184,26 +193,54 @@ def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
     if file.piece is not None and file.piece.data is not None:
         return file
     with unpacked(file) as stream:
-        data = stream.read(size_bytes)
+        data = text_stream(file, stream).read(size_bytes)
     return replace(file, piece=FileRange(0, len(data), len(data), data=data))
 
 
 def read_text(file: SourceFile) -> bytes:
-    """Return the same bytes without a UTF-8 byte order mark.
+    """Return the same bytes as UTF-8, without a byte order mark.
 
+    A piece that was read is UTF-8 already.
     Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does, or is no text.
     """
     data = read_bytes(file)
     if file.piece is not None and file.piece.start > 0:
         return data
-    if data.startswith(WIDE_BOMS) or _is_wide(data[:4]):
+    if file.dialect.encoding != UTF_8 and (file.piece is None or file.piece.data is None):
+        _check_text(file, data)
+        return recoded(data, file.dialect.encoding).removeprefix(BOM)
+    wide = wide_encoding(data)
+    if wide is not None:
         raise InvalidRequest(
             "the file is not UTF-8: it begins as UTF-16 or UTF-32 does",
             file=file.name,
             line=1,
             value=data[:16].decode(errors="backslashreplace"),
-            cure="convert it, for example by iconv -f UTF-16 -t UTF-8",
+            cure=f"CSV: source.encoding: {wide}; else convert it, for example by "
+            "iconv -f UTF-16 -t UTF-8",
         )
+    _check_kind(file, data)
+    return data.removeprefix(BOM)
+
+
+def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> "Reading":
+    """Return a stream of a file's bytes as one of UTF-8; `begins`: it is at the file's beginning.
+
+    The reader of the stream raises InvalidRequest, too, for a file in another encoding.
+    """
+    if file.dialect.encoding == UTF_8:
+        return stream
+    check = partial(_check_text, file) if begins else None
+    return Recoded(stream, file.dialect.encoding, check)
+
+
+def _check_text(file: SourceFile, start: bytes) -> None:
+    check_mark(file, file.dialect.encoding, start)
+    _check_kind(file, start)
+
+
+def _check_kind(file: SourceFile, data: bytes) -> None:
+    """Refuse a file that begins as one that is no text does."""
     kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
     if kind is not None and (b"\0" in data[:NO_TEXT_BYTES] or kind == "bzip2"):
         raise InvalidRequest(
@@ -214,15 +251,13 @@ def read_text(file: SourceFile) -> bytes:
             cure=f"name it by what it is: {', '.join(sorted(PACKINGS))} and .xz are unpacked, "
             "source.format says what is inside; unpack others",
         )
-    return data.removeprefix(BOM)
 
 
-def _is_wide(start: bytes) -> bool:
-    """Return whether the first four bytes are letters of two or four bytes each, without a mark."""
-    nul = [byte == 0 for byte in start]
-    two = ([False, True] * 2, [True, False] * 2)
-    four = ([False, True, True, True], [True, True, True, False])
-    return nul in (*two, *four)
+def wide_encoding(data: bytes) -> str | None:
+    """Return the encoding of letters of two or four bytes that a text begins in; None: another."""
+    mark = encoding_by_mark(data)
+    nul = tuple(byte == 0 for byte in data[:4])
+    return mark if mark in NEED_A_MARK else WIDE.get(nul)
 
 
 def is_packed(file: SourceFile) -> bool:

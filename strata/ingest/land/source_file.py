@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from strata.model.spec import DELIMITER, NULLS, SourceSpec
+from strata.model.charsets import UTF_8
+from strata.model.spec import DELIMITER, NULLS, POINT, SourceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,11 +12,16 @@ class Dialect:
 
     delimiter: str = DELIMITER
     nulls: tuple[str, ...] = NULLS  # unquoted fields that are null
+    encoding: str = UTF_8  # of the files
+    decimal: str = POINT  # before the fraction of a number
+    thousands: str = ""  # between groups of three digits; empty: nothing
 
     @staticmethod
     def of(source: SourceSpec) -> "Dialect":
         """Return what a source declares."""
-        return Dialect(source.delimiter, source.nulls)
+        return Dialect(
+            source.delimiter, source.nulls, source.encoding, source.decimal, source.thousands
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ from typing import Final
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, bytes_fingerprint, is_packed, stored_bytes
+from strata.ingest.land.recode import text_in
 from strata.ingest.land.source_file import FileRange
 from strata.ingest.readers.formats.interface import format_of
+from strata.model.charsets import UTF_8
 from strata.model.spec import ORDERED, ShardSpec
 
 TINY_BYTES: Final = 1 << 16  # smaller files are verified as one
@@ -55,19 +57,23 @@ def verified_as(files: Sequence[SourceFile]) -> int:
 
 
 def joined(
-    files: Sequence[SourceFile], format: str, read: dict[str, str] | None = None
+    files: Sequence[SourceFile],
+    format: str,
+    encoding: str = UTF_8,
+    read: dict[str, str] | None = None,
 ) -> SourceFile | None:
     """Return files joined as one loaded file; None: they must be read one by one.
 
-    `read`: is given the hash of each file's bytes, by path, if they are joined.
+    `read`: is given the hash of each file's stored bytes, by path, if they are joined.
     """
     try:
-        texts = [stored_bytes(file) for file in files]
+        stored = [stored_bytes(file) for file in files]
+        texts = [text_in(f, encoding, data) for f, data in zip(files, stored, strict=True)]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
     data = format_of(format).joined(texts)
     if data is None:
         return None
     if read is not None:
-        read.update((file.path, bytes_fingerprint(t)) for file, t in zip(files, texts, strict=True))
+        read.update((f.path, bytes_fingerprint(d)) for f, d in zip(files, stored, strict=True))
     return replace(files[0], piece=FileRange(0, len(data), len(data), data=data, whole=True))

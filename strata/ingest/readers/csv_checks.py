@@ -14,14 +14,16 @@ import numpy as np
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
-from strata.ingest.land.source_file import Dialect
+from strata.ingest.land.recode import shown_text
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.values.shown import clean
 from strata.kernels.csv_scan import swallowing
+from strata.model.charsets import UTF_8
 
 HEADER_BYTES: Final = 1 << 20
 SEPARATORS: Final = (",", ";", "\t", "|")
+ENCODINGS: Final = {UTF_8: "UTF-8"}  # as errors call them
 EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter
 
 
@@ -76,7 +78,7 @@ def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
 
     The row names of R and the index of pandas stand in such a column.
 
-    Raises: InvalidRequest for a name that is not UTF-8, and for a line without names.
+    Raises: InvalidRequest for a name that is not of the encoding, and for a line without names.
     """
     if EXCEL.fullmatch(header[0]) or not any(name.strip() for name in header):
         raise InvalidRequest(
@@ -87,15 +89,16 @@ def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
             cure="begin with the names of the columns; what Excel writes as sep=; is declared: "
             "source.delimiter",
         )
+    encoding = source.dialect.encoding
     found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
     for name in found:
         if clean(name) != name:
             raise InvalidRequest(
-                "the header is not UTF-8",
+                f"the header is not {ENCODINGS.get(encoding, encoding)}",
                 file=source.name,
                 line=1,
-                column=clean(name[:SHOWN]),
-                cure="convert the file, for example by iconv -f WINDOWS-1252 -t UTF-8",
+                column=shown_text(name[:SHOWN].encode(errors="surrogateescape"), encoding),
+                cure="declare how the file is written, as in source.encoding: windows-1252",
             )
     return found
 
@@ -138,7 +141,7 @@ def check_delimiter(
     if len(header) > 1 or len(names) <= 1:
         return
     for other in SEPARATORS:
-        found, _ = header_of(replace(source, dialect=Dialect(other)), data)
+        found, _ = header_of(_cut_by(source, other), data)
         if len(set(found) & set(names)) > 1:
             raise InvalidRequest(
                 "the fields of the file are separated otherwise than declared",
@@ -147,6 +150,10 @@ def check_delimiter(
                 value=clean(header[0][:SHOWN]),
                 cure=f"source.delimiter: {json.dumps(other)}",
             )
+
+
+def _cut_by(source: SourceFile, delimiter: str) -> SourceFile:
+    return replace(source, dialect=replace(source.dialect, delimiter=delimiter))
 
 
 def check_escapes(source: SourceFile, data: bytes) -> None:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.guess import type_of_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
+from strata.model.charsets import UTF_8
 
 _MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
 WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
@@ -38,13 +39,15 @@ def null_words(table: pa.Table) -> set[str]:
 
 
 def doubted_bytes(file: SourceFile) -> Iterator[str]:
-    """Yield a note if some text is not UTF-8."""
+    """Yield a note if some text has bytes that are none of its encoding."""
     lines = read_text(file).split(b"\n")
     first = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
     if first is not None:
+        encoding = file.dialect.encoding
+        name = "UTF-8" if encoding == UTF_8 else encoding
         yield (
-            f"{file.name}: line {first} is not UTF-8, and rows like it are rejected; convert the "
-            "file, for example by iconv -f WINDOWS-1252 -t UTF-8"
+            f"{file.name}: line {first} is not {name}, and rows like it are rejected; infer with "
+            "--encoding windows-1252, or what the file is written in"
         )
 
 

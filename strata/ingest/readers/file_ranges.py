@@ -22,18 +22,22 @@ from strata.ingest.land.files import (
     fingerprint,
     is_packed,
     open_file,
+    text_stream,
     unpacked,
 )
+from strata.ingest.land.recode import is_cut_at_bytes, recoded
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.formats.interface import Format, format_of
 from strata.ingest.readers.records import Ends
 from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.readers.source import RawFile
+from strata.model.charsets import UTF_8
 
 PART_BYTES: Final = 16 << 20  # of a text, read at once
 RECORD_BYTES: Final = 64 << 20  # a record may not be longer
 BLOCK_BYTES: Final = 4 << 20
+MOST: Final = 4 << 20  # bytes of a header
 FEW_BYTES: Final = 4096  # of the beginning of a file, which mostly show that it has records
 
 
@@ -126,15 +130,20 @@ class TextFormat(Format):
         if file.size_bytes <= size_bytes and not is_packed(file):
             return file
         with unpacked(file) as stream:
-            return replace(file, piece=next(_texts(file, self, stream, size_bytes)))
+            text = text_stream(file, stream)
+            return replace(file, piece=next(_texts(file, self, text, size_bytes)))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """See `Format`."""
+        """See `Format`. A text that cannot be cut at a byte is not cut."""
+        if not is_cut_at_bytes(file.dialect.encoding):
+            return ()
         digest = blake2b(digest_size=16)
         with open_file(file) as stored:
             found = [
                 FileRange(part.start, part.stop, part.stop - part.start, part.before, part.header)
-                for part in _texts(file, self, _Hashing(stored, digest), size_bytes)
+                for part in _texts(
+                    file, self, _Hashing(stored, digest), size_bytes, file.dialect.encoding
+                )
             ]
         return [replace(found[0], fingerprint=digest.hexdigest()), *found[1:]]
 
@@ -153,14 +162,15 @@ class _Hashing:
 
 @contextmanager
 def _range(file: SourceFile) -> Iterator[Reading]:
-    """Open the bytes of a piece; for a packed file, its unpacked bytes."""
+    """Open the text of a piece; for a packed file, its unpacked text."""
     if is_packed(file) or file.piece is None:
         with unpacked(file) as stream:
-            yield stream
+            yield text_stream(file, stream)
     else:
         with open_file(file) as stored:
             stored.seek(file.piece.start)
-            yield _Limited(stored, file.piece.stop - file.piece.start)
+            data = _Limited(stored, file.piece.stop - file.piece.start)
+            yield text_stream(file, data, begins=not file.piece.start)
 
 
 class _Limited:
@@ -175,9 +185,14 @@ class _Limited:
         return data
 
 
-def _texts(file: SourceFile, format: TextFormat, stream: Reading, size: int) -> Iterator[FileRange]:
-    """Yield the records of a text in parts of about `size` bytes; there is always one."""
-    text = _Text.of(file, format)
+def _texts(
+    file: SourceFile, format: TextFormat, stream: Reading, size: int, encoding: str = UTF_8
+) -> Iterator[FileRange]:
+    """Yield the records of a text in parts of about `size` bytes; there is always one.
+
+    `encoding`: of what the stream gives; the headers of the parts are UTF-8.
+    """
+    text = _Text.of(file, format, encoding)
     ends = format.ends(file.dialect, within=text.start > 0)
     pending, cut, lines_to_cut, lines = bytearray(), 0, 0, 0
     begin = text.start
@@ -229,16 +244,17 @@ class _Text:
     units: int  # lines or elements before it
     header: bytes  # of CSV
     ends: bool  # the text extends to the end of the file
+    encoding: str  # of the records
 
     @staticmethod
-    def of(file: SourceFile, format: TextFormat) -> "_Text":
+    def of(file: SourceFile, format: TextFormat, encoding: str) -> "_Text":
         """Begin with a file, or with a piece of it."""
         piece = file.piece
         if piece is None or is_packed(file):
-            return _Text(file, format, 0, 0, b"", ends=True)
+            return _Text(file, format, 0, 0, b"", ends=True, encoding=encoding)
         units = piece.before + piece.header.count(b"\n")
         ends = piece.stop >= file.size_bytes
-        return _Text(file, format, piece.start, units, piece.header, ends)
+        return _Text(file, format, piece.start, units, piece.header, ends, encoding)
 
     @property
     def begins(self) -> bool:
@@ -267,6 +283,7 @@ class _Text:
             ended=True,
         )
         if self.start == 0 and more:
-            self.header = self.format.header(self.file, data)
+            beginning = data if self.encoding == UTF_8 else recoded(data[:MOST], self.encoding)
+            self.header = self.format.header(self.file, beginning)
         self.start, self.units = stop, self.units + units
         return part

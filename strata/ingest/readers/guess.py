@@ -24,6 +24,7 @@ NOT: Final = {  # texts that fit a type but were hardly meant so
     "float64": r"^\s*(?:[+-]?0\d|\+\d+\s*$)",  # nor is +4930 a number
     "uuid": r"^\s*[0-9a-fA-F]{32}\s*$",  # the digest of a file has as many digits
 }
+NUMBER_TYPES: Final = ("int64", "float64", "numeric", f"numeric({MOST_DIGITS},0)")
 WHOLE: Final = f"numeric({MOST_DIGITS},0)"
 WHOLE_NUMBER: Final = r"^\s*-?\d+\s*$"
 LONG_NUMBER: Final = r"^\s*-?\d{16,}\s*$"  # a float64 may not hold it

@@ -16,11 +16,12 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
+from strata.ingest.readers.found_encoding import encoding_of
 from strata.ingest.readers.guess import Guess, common_type
 from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
-from strata.model.spec import DELIMITER, FORMATS
+from strata.model.spec import FORMATS
 
 _PROPOSED: Final = ("append", "upsert")  # envelopes whose key and order are seen in the rows
 PEEKED_BYTES: Final = 1 << 20
@@ -38,7 +39,7 @@ class Inferred:
     notes: tuple[str, ...] = ()  # what a person may add, as comments of the file
 
 
-def infer(
+def infer(  # noqa: PLR0913  what a person says of the files
     settings: Settings,
     name: str,
     path: str,
@@ -46,11 +47,13 @@ def infer(
     key: Sequence[str] = (),
     format: str | None = None,
     envelope: str = "append",
+    encoding: str | None = None,
 ) -> Inferred:
     """Return a declaration for the files at a path, with the reasons for its key and order.
 
-    Raises: InvalidRequest if there are no files, their names do not show their format, or they lack
-    a key column.
+    `encoding`: of CSV; None: UTF-8, or what a mark at the beginning of the files says.
+    Raises: InvalidRequest if there are no files, their names do not show their format, they lack a
+    key column, or CSV is not in the encoding.
     Cost: reads the first LOOKED_BYTES of up to FILES files, some four times.
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
@@ -59,7 +62,8 @@ def infer(
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
     chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()
-    some = [format_of(kind).head(file, LOOKED_BYTES) for file in chosen]
+    read = _in_encoding([*chosen], kind, encoding)
+    some = [format_of(kind).head(file, LOOKED_BYTES) for file in read]
     dialect = format_of(kind).dialect(some)
     columns, rows = _columns(some, kind, dialect, envelope)
     if not columns:
@@ -138,8 +142,25 @@ def _written(dialect: Dialect | None) -> dict[str, Any]:
     """Return what a declaration says about how files are written."""
     if dialect is None:
         return {}
-    delimiter = {} if dialect.delimiter == DELIMITER else {"delimiter": dialect.delimiter}
-    return delimiter | {"nulls": list(dialect.nulls)}
+    usual = Dialect()
+    names = ("delimiter", "encoding", "decimal", "thousands")
+    found = {name: getattr(dialect, name) for name in names}
+    others = {name: one for name, one in found.items() if one != getattr(usual, name)}
+    return others | {"nulls": list(dialect.nulls)}
+
+
+def _in_encoding(
+    files: Sequence[SourceFile], kind: str, encoding: str | None
+) -> Sequence[SourceFile]:
+    """Return the files with the encoding in which they are to be read. Raises: InvalidRequest."""
+    if kind != "csv":
+        if encoding is not None:
+            raise InvalidRequest(
+                "an encoding is said of CSV only", format=kind, cure="leave --encoding out"
+            )
+        return files
+    dialect = Dialect(encoding=encoding_of(files, LOOKED_BYTES, encoding))
+    return [replace(file, dialect=dialect) for file in files]
 
 
 def _format(file: SourceFile) -> str:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
+from strata.ingest.land.recode import said_header, why_no_text
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -27,6 +28,7 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
 from strata.ingest.values.written import from_written
+from strata.model.charsets import UTF_8
 from strata.model.names import as_pair
 from strata.model.types import OF_TEXTS, ColumnType
 from strata.model.written import WrittenForm
@@ -89,6 +91,7 @@ class RawFile:
     keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
     called: Mapping[str, str] = field(default_factory=dict)  # the file's names of some columns
     nulls: Collection[str] = ()  # of CSV: null where they are quoted, too, if the type has no texts
+    encoding: str = UTF_8  # of CSV
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +242,12 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
     columns = raw.original if column in raw.original else raw.columns
     shown = raw.shown(columns[column], row) if column in columns else None
     if raw.header is not None and column in columns and not _is_text(columns[column], row):
-        reason = f"{reason}: its bytes are not UTF-8"
+        field = columns[column][row].as_py() or b""
+        reason = f"{reason}: {why_no_text(field, raw.encoding)}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
-    header = raw.header if raw.keep is None else raw.keep(raw.columns, row)
+    header = said_header(raw.header, text, raw.encoding)
+    header = header if raw.keep is None else raw.keep(raw.columns, row)
     return Reject(raw.file, line, column, shown, reason, text, header)
 
 

@@ -31,6 +31,7 @@ raises its subclass `Undecided`; then the caller does not judge the value.
 from strata.ingest.twin.connect import from_connect
 from strata.ingest.twin.fields import csv_fields, quoted_nulls
 from strata.ingest.twin.jsons import Number, Pairs, parse_json_line
+from strata.ingest.twin.numerals import NUMBERS, plain_number
 from strata.ingest.twin.objects import from_json
 from strata.ingest.twin.physical import holds, stored
 from strata.ingest.twin.python import from_python
@@ -39,6 +40,7 @@ from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.ingest.twin.written import from_form
 
 __all__ = [
+    "NUMBERS",
     "Number",
     "Pairs",
     "Undecided",
@@ -51,6 +53,7 @@ __all__ = [
     "from_text",
     "holds",
     "parse_json_line",
+    "plain_number",
     "quoted_nulls",
     "stored",
 ]

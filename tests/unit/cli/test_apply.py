@@ -310,6 +310,32 @@ def test_forms_that_no_value_decides_are_a_comment_of_the_proposal(cli: Declared
     cli.json("create", "days", "--spec", str(out))
 
 
+def test_csv_of_an_office_is_proposed_taken_in_and_retried(cli: Declared) -> None:
+    file = cli.root / "amt.csv"
+    text = "nr;größe\n" + "".join(f"{n};1.234,{n}\n" for n in range(10, 40))
+    file.write_bytes(text.encode("cp1252") + b"50;5\x81\n")
+    code, _, err = cli.run("create", "amt", "--infer", str(file))
+    assert (code, "--encoding windows-1252" in err, "0xf6" in err) == (2, True, True)
+    out = cli.root / "amt.yaml"
+    asked = ("--encoding", "windows-1252", "--key", "nr", "--out", str(out))
+    found = cli.json("create", "amt", "--infer", str(file), *asked)
+    assert found["declaration"]["source"]["encoding"] == "cp1252"
+    assert "amt.csv: line 32 is not cp1252, and rows like it are rejected" in out.read_text()
+    declared = out.read_text().replace("type: string", "type: float64")
+    marks = "encoding: cp1252\n  decimal: ','\n  thousands: '.'"
+    out.write_text(declared.replace("encoding: cp1252", marks))
+    cli.json("create", "amt", "--spec", str(out))
+
+    report = cli.json("ingest", "amt", "--from", str(file))
+
+    assert (report["updates"], report["rejected"]) == (30, 1)
+    [bad] = cli.json("quarantine", "show", "amt")["rejected"]
+    assert (bad["line"], bad["value"], bad["raw"]) == (32, "5\\x81", "50;5\\x81")
+    assert bad["header"] == "nr;größe"
+    assert "the byte 0x81 is none of cp1252" in bad["reason"]
+    assert cli.json("quarantine", "retry", "amt")["taken"] == 0
+
+
 def test_a_column_and_its_name_in_the_source_are_added_together(cli: Declared) -> None:
     cli.create()
     assert "source" not in cli.json("schema", "show", "events")["columns"][0]

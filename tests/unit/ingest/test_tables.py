@@ -63,6 +63,15 @@ def test_rows_bring_their_time_and_their_diff(tmp_path: Path) -> None:
     assert world.rows() == {(1, "a", 3): 2, (2, "b", 4): -1}
 
 
+def test_rows_are_not_written_as_the_csv_of_their_shard_is(tmp_path: Path) -> None:
+    marks = {"decimal": ",", "thousands": "."}
+    world = World(tmp_path, source={"format": "csv", "encoding": "cp1252", **marks})
+
+    write(world, Rows(0, 10), table(("1234", "ä"), ("2", "b")))
+
+    assert world.rows() == {(1234, "ä", 0): 1, (2, "b", 0): 1}
+
+
 def test_tables_may_replace_rows_by_key(tmp_path: Path) -> None:
     world = World(tmp_path)
     write(world, Rows(0, 10), table((1, "a"), (2, "b")))

@@ -12,10 +12,12 @@ from strata import __version__
 from strata.errors import Corrupt, InvalidRequest
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
+    DECIMALS,
     FORMATS,
     LAYOUTS,
     MODES,
     READ_FORMATS,
+    THOUSANDS,
     UNWRITTEN,
     AboutSpec,
     ColumnSpec,
@@ -104,6 +106,9 @@ SPECS = st.builds(
         st.floats(0, 1),
         TEXT,
         names=tuples(st.tuples(TEXT, NAMES)),
+        encoding=st.sampled_from(["utf-8", "cp1252", "utf-16"]),
+        decimal=st.sampled_from(DECIMALS),
+        thousands=st.sampled_from(THOUSANDS),
     ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
@@ -220,6 +225,16 @@ def test_names_of_a_source_are_written_where_there_are_some() -> None:
     assert b'"names"' not in encode_state(FIRST)
     assert b'"names":[["t","id"]]' in encode_state(named)
     assert decode_state(encode_state(named)) == named
+
+
+def test_how_csv_is_written_is_stored_where_it_is_unusual() -> None:
+    source = replace(FIRST.spec.source, encoding="cp1252", decimal=",", thousands="\u202f")
+    other = replace(FIRST, spec=replace(FIRST.spec, source=source))
+
+    for name in (b'"encoding"', b'"decimal"', b'"thousands"'):
+        assert name not in encode_state(FIRST)
+        assert name in encode_state(other)
+    assert decode_state(encode_state(other)) == other
 
 
 def spelled_out(state: State) -> bytes:
@@ -355,6 +370,9 @@ def test_every_field_is_written() -> None:
     assert set(written["spec"]["source"]) == {f.name for f in fields(SourceSpec)} - {
         "names",
         "in_place",
+        "encoding",
+        "decimal",
+        "thousands",
     }
     table = json.loads(encode_state(FIRST))["columns"]
     assert dict(zip(table["fields"], table["rows"][1], strict=True))["type"] == "string"

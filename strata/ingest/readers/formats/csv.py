@@ -12,8 +12,9 @@ Arrow parses; `csv_lines` finds the line of a row again, only when a row is reje
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from typing import Final
 
@@ -23,6 +24,7 @@ import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import BOM, SourceFile, beginning, read_text
+from strata.ingest.land.recode import said_header, shown_text
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.csv_checks import (
@@ -35,6 +37,7 @@ from strata.ingest.readers.csv_checks import (
     header_of,
 )
 from strata.ingest.readers.csv_doubts import (
+    WORDS,
     doubted_bytes,
     doubted_nulls,
     doubted_numbers,
@@ -42,12 +45,21 @@ from strata.ingest.readers.csv_doubts import (
 )
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
+from strata.ingest.readers.found_numerals import (
+    Marks,
+    doubted_marks,
+    marks_of,
+    plainly_written,
+)
 from strata.ingest.readers.guess import ROWS, Guess, guess_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
 from strata.ingest.readers.records import CsvRecords, Ends
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located, Raw, RawFile, check_columns
-from strata.ingest.values.cast import Rows, from_text
+from strata.ingest.values.cast import Cast, Rows, from_text
+from strata.ingest.values.numerals import from_marked
+from strata.model.spec import POINT
+from strata.model.types import ColumnType
 from strata.updates.order import one_chunk
 
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
@@ -81,8 +93,9 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     total = table.num_rows + len(skipped)
     lines = located_records(source, data, skipped, total)
     line = _one_line(header, source.dialect.delimiter)
+    encoding = source.dialect.encoding
     malformed = [
-        replace(_malformed(source, row, where), header=line)
+        replace(_malformed(source, row, where), header=said_header(line, where[1], encoding))
         for row, where in zip(invalid, lines, strict=True)
     ]
     if source.is_whole and not table.num_rows and len(malformed) >= WRONG_SHAPE_ROWS:
@@ -103,13 +116,21 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
         file=source.name,
         count=table.num_rows,
         columns={name: one_chunk(table.column(name)) for name in names if name in there},
-        convert=from_text,
-        shown=_shown,
+        convert=_convert(source.dialect),
+        shown=partial(_shown, encoding=encoding),
         locate=locate,
         malformed=malformed,
         header=line,
         nulls=source.dialect.nulls,
+        encoding=encoding,
     )
+
+
+def _convert(dialect: Dialect) -> Callable[[Raw, ColumnType], Cast]:
+    """Return what types fields: numbers by the marks that the dialect has."""
+    if (dialect.decimal, dialect.thousands) == (POINT, ""):
+        return from_text
+    return partial(from_marked, decimal=dialect.decimal, thousands=dialect.thousands)
 
 
 def _one_line(header: Sequence[str], delimiter: str) -> str:
@@ -204,9 +225,9 @@ def _is_blank(text: bytes) -> bool:
     return blank is not None and blank.end() == len(text)
 
 
-def _shown(values: Raw, row: int) -> str | None:
+def _shown(values: Raw, row: int, encoding: str) -> str | None:
     value = values[row].as_py()
-    return None if value is None else value.decode(errors="backslashreplace")
+    return None if value is None else shown_text(value, encoding)
 
 
 def delimiter_of(file: SourceFile) -> str:
@@ -217,14 +238,32 @@ def delimiter_of(file: SourceFile) -> str:
     data = read_text(beginning(file, HEADER_BYTES))
 
     def fields(delimiter: str) -> int:
-        return len(header_of(replace(file, dialect=Dialect(delimiter)), data)[0])
+        dialect = replace(file.dialect, delimiter=delimiter)
+        return len(header_of(replace(file, dialect=dialect), data)[0])
 
     return max(SEPARATORS, key=fields)
 
 
 def rows_as_texts(file: SourceFile, delimiter: str, rows: int) -> pa.Table:
     """Return the first rows as text; only empty fields are null."""
-    return csv_texts(replace(file, dialect=Dialect(delimiter, ("",)))).slice(0, rows)
+    dialect = replace(file.dialect, delimiter=delimiter, nulls=("",))
+    return csv_texts(replace(file, dialect=dialect)).slice(0, rows)
+
+
+def _columns(tables: Sequence[pa.Table], words: Collection[str]) -> dict[str, pa.Array]:
+    """Return the texts of each column in some files, those that mean null as null."""
+    found: dict[str, list[pa.Array]] = {}
+    for table in tables:
+        for name in table.column_names:
+            found.setdefault(name, []).append(without_words(table[name], words))
+    return {name: pa.concat_arrays(arrays) for name, arrays in found.items()}
+
+
+def _plainly(table: pa.Table, marks: Marks) -> pa.Table:
+    """Return a table of texts with its numbers written with a point."""
+    texts = [column.combine_chunks().cast(pa.string()) for column in table.columns]
+    plain = [plainly_written(one, marks, WORDS) for one in texts]
+    return pa.Table.from_arrays(plain, table.column_names)
 
 
 class Csv(TextFormat):
@@ -254,19 +293,21 @@ class Csv(TextFormat):
 
     def head(self, file: SourceFile, size_bytes: int) -> SourceFile:
         """See `Format`: its delimiter says where a quote may open."""
-        return super().head(replace(file, dialect=Dialect(delimiter_of(file))), size_bytes)
+        dialect = replace(file.dialect, delimiter=delimiter_of(file))
+        return super().head(replace(file, dialect=dialect), size_bytes)
 
     def dialect(self, files: Sequence[SourceFile]) -> Dialect:
         """See `Format`: the first file's delimiter, and all null words that any file has."""
         delimiter = delimiter_of(files[0])
-        words = set[str]().union(
-            *(null_words(rows_as_texts(file, delimiter, ROWS)) for file in files)
-        )
-        return Dialect(delimiter, ("", *sorted(words)))
+        tables = [rows_as_texts(file, delimiter, ROWS) for file in files]
+        marks = marks_of(_columns(tables, WORDS).values())
+        words = set[str]().union(*(null_words(_plainly(table, marks)) for table in tables))
+        return Dialect(delimiter, ("", *sorted(words)), files[0].dialect.encoding, *marks)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
-        table = rows_as_texts(file, file.dialect.delimiter, ROWS)
+        marks = file.dialect.decimal, file.dialect.thousands
+        table = _plainly(rows_as_texts(file, file.dialect.delimiter, ROWS), marks)
         nulls = file.dialect.nulls
         found = {n: guess_texts(without_words(table[n], nulls)) for n in table.column_names}
         return found, table.num_rows
@@ -278,9 +319,12 @@ class Csv(TextFormat):
         assert dialect is not None
         found: dict[str, None] = {}
         lost: Counter[tuple[str, str]] = Counter()
+        marks = dialect.decimal, dialect.thousands
+        tables = []
         for file in files:
             found |= dict.fromkeys(doubted_bytes(file))
-            table = rows_as_texts(file, dialect.delimiter, ROWS)
+            tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
+            table = _plainly(tables[-1], marks)
             for name in table.column_names:
                 if types[name] == "string":
                     texts = table[name].cast(pa.string())
@@ -293,7 +337,8 @@ class Csv(TextFormat):
             "text, leave it out of source.nulls"
             for (name, word), count in lost.items()
         ]
-        return (*nulls, *found)
+        columns = _columns(tables, dialect.nulls)
+        return (*nulls, *found, *doubted_marks(columns, types, marks))
 
     def joined(self, texts: Sequence[bytes]) -> bytes | None:
         """See `Format`."""

@@ -203,8 +203,10 @@ def test_wide_letters_are_refused_with_and_without_a_mark(
     path = tmp_path / "x.csv"
     path.write_bytes(f"{mark}id,name\n1,a\n".encode(encoding))
 
-    with pytest.raises(InvalidRequest, match="the file is not UTF-8"):
+    with pytest.raises(InvalidRequest, match="the file is not UTF-8") as refused:
         read_text(SourceFile(str(path), "x.csv", path.stat().st_size))
+    marked = encoding[:6] if mark else encoding
+    assert f"CSV: source.encoding: {marked}; else convert it" in (refused.value.cure or "")
 
 
 def test_bytes_that_are_zero_are_no_wide_letters(tmp_path: Path) -> None:

@@ -91,6 +91,24 @@ def test_named_objects_and_large_ones_in_pieces(url: str, tmp_path: Path) -> Non
         at.ingest("nothing/", lower=5, upper=6)
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_other_encodings_are_read_whole_packed_and_in_pieces(
+    url: str, tmp_path: Path, encoding: str
+) -> None:
+    columns = [{"name": "id", "type": "int64"}, {"name": "größe", "type": "string"}]
+    source = {"format": "csv", "encoding": encoding, "verify": "always"}
+    at = Landing(url, tmp_path, columns=columns, source=source)
+    rows = "".join(f'{n},"ä\n{n}"\n' for n in range(1_000))
+    at.put("x/all.csv", f"id,größe\n{rows}".encode(encoding))
+    at.put("x/few.csv.gz", gzip.compress("id,größe\n-1,ü\n".encode(encoding)))
+
+    report = at.ingest("x", lower=0, upper=1)
+
+    assert (report["updates"], report["files"]) == (1_001, 2)
+    assert (report["parts"] > 3) == (encoding == "cp1252")
+    assert at.world.rows().keys() >= {(-1, "ü", 0), (7, "ä\n7", 0)}
+
+
 def test_parquet_is_read_by_ranges(url: str, tmp_path: Path) -> None:
     columns = [{"name": "id", "type": "int64"}]
     at = Landing(url, tmp_path, columns=columns, source={"format": "parquet"})

@@ -38,7 +38,8 @@ LINES: Final = {
     "csv": [
         "id,at,text", "text,id,at", "id,at", "1,1970-01-01T05:00:00Z,a", "", "a,b,c,d",
         '2,1970-01-01T05:00:00Z,"b', 'c"', "x,1970-01-01T05:00:00Z,d", "NA,NA,NA", "\r", "\ufeff",
-        "3,1970-01-01T05:00:00Z", "8,1969-01-01T00:00:00Z,e",
+        "3,1970-01-01T05:00:00Z", "8,1969-01-01T00:00:00Z,e", "9,1970-01-01T05:00:00Z,ö",
+        "9,1970-01-01T05:00:00Z,ä",  # whose bytes are made invalid
     ],
 }  # fmt: skip
 
@@ -64,12 +65,17 @@ def outcome(task: IngestTask, small: int) -> Any:
     return rows, rejected, total(one.judged.counts for one in found)
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv"])
+@pytest.mark.parametrize(
+    ("format", "encoding"),
+    [("jsonl", "utf-8"), ("csv", "utf-8"), ("csv", "cp1252"), ("csv", "utf-16-le")],
+)
 def test_files_together_are_the_files_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, format: str
+    tmp_path_factory: pytest.TempPathFactory, format: str, encoding: str
 ) -> None:
     root = tmp_path_factory.mktemp(format)
-    world = World(root, columns=COLUMNS, source={"format": format, "paths": ["in/"]}, time=TIME)
+    source = {"format": format, "paths": ["in/"], "encoding": encoding}
+    world = World(root, columns=COLUMNS, source=source, time=TIME)
+    (root / "in").mkdir()
 
     @settings(max_examples=tries(25, 1500), deadline=None)
     @given(files_of(format))
@@ -81,7 +87,8 @@ def test_files_together_are_the_files_one_by_one(
         for old in (root / "in").glob("*"):
             old.unlink()
         for number, text in enumerate(texts):
-            world.put(f"in/1970-01-01-{number}.{format}", text)
+            data = text.encode(encoding, "replace").replace("ä".encode(encoding), b"\x81\xdc")
+            (root / f"in/1970-01-01-{number}.{format}").write_bytes(data)
         files = tuple(files_at(str(root), ["in"]))
         task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
 

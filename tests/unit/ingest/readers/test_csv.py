@@ -101,7 +101,10 @@ def test_why_bytes_that_are_no_text_are_rejected_is_said(put) -> None:
 
     (reject,) = rejects(raw, typed_rows(raw, wanted).bad)
 
-    assert reject.reason == "not readable as string: its bytes are not UTF-8"
+    assert reject.reason == (
+        "not readable as string: its bytes are not UTF-8: declare source.encoding as the file is "
+        "written, and retry; or mend the file"
+    )
 
 
 def test_a_header_that_is_not_utf8_is_refused(put) -> None:
@@ -109,6 +112,7 @@ def test_a_header_that_is_not_utf8_is_refused(put) -> None:
         read_csv(put("größe,b\n1,2\n".encode("latin-1")), ["b"])
 
     assert refused.value.details["column"] == "gr\\xf6\\xdfe"
+    assert "source.encoding" in (refused.value.cure or "")
 
 
 @pytest.mark.parametrize(

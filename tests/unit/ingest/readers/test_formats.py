@@ -170,9 +170,9 @@ def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) ->
     found = infer(world.settings, "new", "in/")
 
     source = {"paths": ["in/"], "format": "csv", "delimiter": ";", "nulls": ["", "NA", "\\N"]}
-    assert found.declaration["source"] == source
+    assert found.declaration["source"] == {**source, "decimal": ","}
     types = {c["name"]: c["type"] for c in found.declaration["columns"]}
-    assert types == {"n": "int64", "price": "string", "who": "string", "note": "string"}
+    assert types == {"n": "int64", "price": "float64", "who": "string", "note": "string"}
     Machine(world.stores).create(parse_spec(found.declaration))
     step = Step(None, None, "in", tuple(files_at(world.settings.store.landing, ["in/"])))
     report = ingest_now(world.stores, world.settings, "new", step)
@@ -253,7 +253,11 @@ def test_bytes_that_are_no_utf8_are_named_and_their_rows_rejected(tmp_path: Path
     lines = [f"{n},x".encode() for n in range(40)]
     (tmp_path / "x.csv").write_bytes(b"\n".join([b"id,name", *lines, "40,é".encode("latin-1")]))
 
-    found = infer(world.settings, "new", "x.csv")
+    with pytest.raises(InvalidRequest, match="the file is not UTF-8") as refused:
+        infer(world.settings, "new", "x.csv")
+    assert refused.value.details.items() >= {("file", "x.csv"), ("line", 42), ("byte", "0xe9")}
+    assert "--encoding windows-1252" in (refused.value.cure or "")
+    found = infer(world.settings, "new", "x.csv", encoding="utf-8")
 
     (note,) = found.notes
     assert note.startswith("x.csv: line 42 is not UTF-8")

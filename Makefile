@@ -12,6 +12,8 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 
 PYTEST := .venv/bin/python -m pytest
+# Tests wait for disks, for Java and for programs that they start: more of them than two cores.
+WORKERS ?= 3
 # The months, or only the first DAYS days, of 2013 that the demo takes in.
 DAYS ?= 365
 cluster-demo: DAYS = 14
@@ -52,7 +54,7 @@ demo-rollout: .venv/.runtime ## Lead a shard from off to on in minutes, lie to i
 test: .venv/.dev ## Set everything up and pass all tests
 	@command -v "$${CHROMIUM:-chromium}" > /dev/null || \
 	  echo "There is no Chromium here (package chromium, or CHROMIUM=program): no page is looked at in a browser."
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not long and not browser"
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long and not browser"
 
 .PHONY: up
 up: .venv/.runtime ## Start Airflow with the DAGs and the demo's shards; print its address: PEOPLE="ann bob"
@@ -111,7 +113,7 @@ LOOP_TESTS = strata tests/unit tests/conformance tests/scripts tests/formats tes
 
 .PHONY: test-unit
 test-unit: .venv/.dev ## Unit tests, conformance suites and doctests: no Java, no Airflow
-	HYPOTHESIS_PROFILE=loop $(PYTEST) -n 2 --dist loadfile $(LOOP_TESTS) \
+	HYPOTHESIS_PROFILE=loop $(PYTEST) -n $(WORKERS) --dist loadfile $(LOOP_TESTS) \
 	  -m "not spark and not dags and not long and not slow and not browser"
 
 .PHONY: test-laws

@@ -103,7 +103,9 @@ def infer(  # noqa: PLR0913  what a person says of the files
     if envelope == "debezium":
         declaration["time"] = {"from": "source"}
     if envelope not in _PROPOSED:
-        return Inferred(declaration, len(some), rows, notes=named)
+        types = {n: c["type"] for n, c in zip(columns, declared, strict=True)}
+        doubts = () if dialect is None else format_of(kind).doubts(some, dialect, types)
+        return Inferred(declaration, len(some), rows, notes=(*named, *doubts))
     declaration, written, notes = dates_written(declaration, some)
     types = {n: c["type"] for n, c in zip(columns, declaration["columns"], strict=True)}
     notes = (*named, *notes, *format_of(kind).doubts(some, dialect, types))

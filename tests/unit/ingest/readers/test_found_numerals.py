@@ -89,6 +89,16 @@ def test_how_numbers_are_read_is_said(tmp_path: Path) -> None:
     assert (report.updates, report.counts.rejected) == (31, 0)
 
 
+def test_marks_of_rows_with_diffs_are_said_too(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.put("x.csv", "id;sum;diff\n1;1,5;1\n2;2,5;-1\n")
+
+    found = infer(world.settings, "new", "x.csv", envelope="diff")
+
+    assert found.declaration["source"]["decimal"] == ","
+    assert found.notes[0].startswith("sum: 1,5 is read as 1.5 (source.decimal: ',')")
+
+
 def test_what_nothing_decides_stays_text_and_is_named(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("x.csv", "id;a;b\n1;1,234;1.5\n2;5,678;2.5\n")

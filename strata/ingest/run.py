@@ -1,6 +1,6 @@
 """Runs one ingest task: reads its files, sorts their updates, writes them as one or more runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -12,7 +12,7 @@ from strata.format.columns import updates_schema
 from strata.format.part import Description
 from strata.ingest.aside import Aside
 from strata.ingest.in_place import refer_file
-from strata.ingest.land.files import SourceFile, check_unchanged, fingerprint
+from strata.ingest.land.files import SourceFile, Straight, check_unchanged, fingerprint
 from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined, verified_as
 from strata.ingest.readers.read import read_file
@@ -31,6 +31,8 @@ from strata.updates.order import sort_updates
 RUN_BYTES: Final = 256 << 20  # of Arrow memory that are sorted together
 EVERY_ROW: Final = Sampling("", 1.0, 1 << 62)  # which of some files has the row that differs
 
+Hashes = dict[str, str]  # of files' stored bytes, by path
+
 
 def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     """Write the content of a task's files as sorted runs, and rejected rows to the quarantine.
@@ -43,8 +45,9 @@ def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     store = open_stores(task.store).blob if blob is None else blob
     if task.spec.source.in_place:
         return replace(_run_in_place(store, task), taken=takes(task))
-    result = run_rows(store, task, _read(task))
-    return replace(result, taken=takes(task))
+    read: Hashes = {}
+    result = run_rows(store, task, _read(task, read))
+    return replace(result, taken=takes(task, read))
 
 
 def _run_in_place(store: Blob, task: IngestTask) -> TaskResult:
@@ -93,12 +96,16 @@ def check_task(task: IngestTask) -> TaskResult:
     return result
 
 
-def _read(task: IngestTask) -> Iterator[FileUpdates]:
+def _read(task: IngestTask, read: Hashes | None = None) -> Iterator[FileUpdates]:
+    """Yield the updates of a task's files; `read` is given the hashes of those read as one."""
     odd: list[Sequence[SourceFile]] = []
     for files in bundles(task.files, task.spec, odd):
-        together = _read_together(files, task) if len(files) > 1 else []
+        hashes: Hashes = {}
+        together = _read_together(files, task, hashes) if len(files) > 1 else []
         differ = any(one.judged.differences for one in together)
         if together and not differ and not any(one.judged.rejected for one in together):
+            if read is not None:
+                read.update(hashes)
             yield from together
             continue
         if len(files) > 1:
@@ -113,9 +120,11 @@ def _read_file(file: SourceFile, task: IngestTask) -> Iterator[FileUpdates]:
         yield file_updates(raw, task)
 
 
-def _read_together(files: Sequence[SourceFile], task: IngestTask) -> list[FileUpdates]:
+def _read_together(
+    files: Sequence[SourceFile], task: IngestTask, hashes: Hashes
+) -> list[FileUpdates]:
     """Return the updates of small files, read as one; empty: each must be read by itself."""
-    whole = joined(files, task.spec.source.format, task.spec.source.encoding)
+    whole = joined(files, task.spec.source.format, hashes, task.spec.source.encoding)
     if whole is None:
         return []
     how = task.verify
@@ -140,22 +149,24 @@ def _together(files: Iterable[FileUpdates]) -> Iterator[list[FileUpdates]]:
         yield waiting
 
 
-def takes(task: IngestTask) -> tuple[Taken, ...]:
+def takes(task: IngestTask, read: Mapping[str, str] | None = None) -> tuple[Taken, ...]:
     """Return the ledger's rows for the files that a task has read; one task reports each file.
 
+    `read`: hashes of files, by path, that were made while they were read.
     Raises: Unavailable if one has changed since it was found.
     """
-    found = [taken(file) for file in task.files]
+    straight = Straight()
+    found = [_taken(file, straight, (read or {}).get(file.path, "")) for file in task.files]
     return tuple(one for one in found if one is not None)
 
 
-def taken(file: SourceFile) -> Taken | None:
-    """Return the ledger's row for a file that was read; None: another piece reports it.
-
-    Raises: Unavailable if it has changed since it was found.
-    """
-    digest = fingerprint(file) if file.piece is None else file.piece.fingerprint
-    check_unchanged(file)
+def _taken(file: SourceFile, straight: Straight, digest: str) -> Taken | None:
+    """Return the ledger's row for a file that was read; None: another piece reports it."""
+    if file.piece is not None:
+        digest = file.piece.fingerprint
+    elif not digest:
+        digest = fingerprint(file)
+    check_unchanged(file, straight)
     if not digest:
         return None
     return Taken(file.name, file.size_bytes, file.changed_ns, digest)

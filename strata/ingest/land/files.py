@@ -19,8 +19,15 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.folder import Folder, is_there, shown_name
-from strata.ingest.land.landing import S3, check_unchanged, landing, local_root, open_file
+from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
+from strata.ingest.land.landing import (
+    S3,
+    check_unchanged,
+    landing,
+    local_root,
+    open_file,
+    stored_bytes,
+)
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, encoding_by_mark, recoded
 from strata.ingest.land.source_file import FileRange, SourceFile
@@ -32,6 +39,8 @@ __all__ = [
     "FileRange",
     "Reading",
     "SourceFile",
+    "Straight",
+    "bytes_fingerprint",
     "check_unchanged",
     "files_at",
     "files_by_time",
@@ -41,6 +50,7 @@ __all__ = [
     "open_file",
     "read_bytes",
     "read_text",
+    "stored_bytes",
     "text_stream",
     "unpacked",
     "wide_encoding",
@@ -54,6 +64,7 @@ PACKINGS: Final = {
     ".zstd": "zstd",
     ".lz4": "lz4",
 }
+PACKED: Final = frozenset((*PACKINGS, ".xz"))
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 WIDE: Final[dict[tuple[bool, ...], str]] = {  # by which of the first four bytes are zero
     (False, True, False, True): "utf-16-le",
@@ -129,11 +140,23 @@ def fingerprint(file: SourceFile) -> str:
 
     Raises: Unavailable when the file is gone.
     """
-    digest = blake2b(digest_size=16)
+    if file.size_bytes <= CHUNK_BYTES:
+        return bytes_fingerprint(stored_bytes(file))
+    digest = _digest()
     with open_file(file) as stream:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def bytes_fingerprint(data: bytes) -> str:
+    """Return the same hash of a file whose stored bytes are all in memory."""
+    digest = _digest()
+    digest.update(data)
+    return digest.hexdigest()
+
+
+_digest = partial(blake2b, digest_size=16)
 
 
 def fingerprints(files: Sequence[SourceFile], runner: Runner = serial) -> list[str]:
@@ -239,7 +262,7 @@ def wide_encoding(data: bytes) -> str | None:
 
 def is_packed(file: SourceFile) -> bool:
     """Return whether the file has to be unpacked from its beginning."""
-    return file.suffix in {*PACKINGS, ".xz"}
+    return file.suffix in PACKED
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import io
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -217,6 +218,21 @@ def open_local(file: SourceFile) -> pa.NativeFile:
     Raises: InvalidRequest when it cannot be opened, is no longer a file, or its path leads
     elsewhere than when it was found; Unavailable when it is gone, or the disk fails.
     """
+    return pa.PythonFile(LocalFile(_opened(file), file.name), mode="r")
+
+
+def local_bytes(file: SourceFile) -> bytes:
+    """Return the bytes of a file on this machine, of a longer one than was found at least one more.
+
+    Raises: as `open_local`; Unavailable.
+    """
+    with LocalFile(_opened(file), file.name) as stream:
+        data = stream.read(file.size_bytes + 1)  # in one call of the system
+        return data if len(data) >= file.size_bytes else data + stream.read()
+
+
+def _opened(file: SourceFile) -> int:
+    """Return the number of an open file that is the one that was found."""
     number = -1
     try:
         number = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -239,7 +255,7 @@ def open_local(file: SourceFile) -> pa.NativeFile:
     if not regular or not stays:
         os.close(number)
         raise _swapped(file)
-    return pa.PythonFile(LocalFile(number, file.name), mode="r")
+    return number
 
 
 class LocalFile(io.FileIO):
@@ -282,7 +298,22 @@ def _lost(name: str, error: OSError) -> StrataError:
     return unreadable("a source file", error, file=name, cure=cure)
 
 
-def seen_local(file: SourceFile) -> tuple[int, int]:
+class Straight:
+    """Which folders have no link on their way; each is looked at once, a file's costs much."""
+
+    def __init__(self) -> None:
+        """Know no folder yet."""
+        self._known: dict[str, bool] = {}
+
+    def has(self, folder: str) -> bool:
+        """Return whether a folder's path has no links. Raises: OSError."""
+        known = self._known.get(folder)
+        if known is None:
+            known = self._known[folder] = os.path.realpath(folder) == folder
+        return known
+
+
+def seen_local(file: SourceFile, straight: Straight) -> tuple[int, int]:
     """Return a file's current size, and when it was changed.
 
     Raises: Unavailable when it is gone; InvalidRequest when its path leads elsewhere than it did,
@@ -290,7 +321,7 @@ def seen_local(file: SourceFile) -> tuple[int, int]:
     """
     try:
         seen = os.stat(file.path, follow_symlinks=False)
-        stays = stat.S_ISREG(seen.st_mode) and os.path.realpath(file.path) == file.path
+        stays = stat.S_ISREG(seen.st_mode) and straight.has(os.path.dirname(file.path))
     except OSError as error:
         raise _lost(file.name, error) from error
     if not stays:
@@ -300,12 +331,18 @@ def seen_local(file: SourceFile) -> tuple[int, int]:
 
 def _lies_at(number: int, path: str) -> bool:
     """Return whether the open file is at a path that has no links."""
-    if os.path.isdir(OPENED):
-        return os.readlink(f"{OPENED}/{number}") == os.path.abspath(path)
+    if _is_folder(OPENED):
+        there = os.readlink(f"{OPENED}/{number}")
+        return there == path or there == os.path.abspath(path)
     here: Any = os.stat(path, follow_symlinks=False)
     opened = os.fstat(number)
     same = (here.st_dev, here.st_ino) == (opened.st_dev, opened.st_ino)
     return same and os.path.realpath(path) == os.path.abspath(path)
+
+
+@cache  # the system's own does not come and go
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path)
 
 
 def _swapped(file: SourceFile) -> InvalidRequest:

@@ -14,8 +14,10 @@ from strata.errors import InvalidRequest, Unavailable
 from strata.ingest.land.folder import (
     HIDDEN,
     Folder,
+    Straight,
     check_file_name,
     file_gone,
+    local_bytes,
     open_local,
     seen_local,
 )
@@ -115,14 +117,27 @@ def open_file(file: SourceFile) -> pa.NativeFile:
     return open_local(file)
 
 
-def check_unchanged(file: SourceFile) -> None:
+def stored_bytes(file: SourceFile) -> bytes:
+    """Return all of a file's stored bytes, which should be few; of one that has grown, not all.
+
+    Raises: as `open_file`.
+    """
+    if not file.path.startswith(S3):
+        return local_bytes(file)
+    with open_file(file) as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def check_unchanged(file: SourceFile, straight: Straight | None = None) -> None:
     """Refuse a file that changed since it was found: somebody is still writing it.
 
+    `straight`: what is known of the folders of files that are looked at one after another.
     Raises: Unavailable, so that callers retry; InvalidRequest if its path leads elsewhere.
     """
     if not file.changed_ns:
         return
-    seen = _seen(file)
+    seen = _seen(file, straight or Straight())
     if seen != (file.size_bytes, file.changed_ns):
         raise Unavailable(
             "a source file changed while it was read, nothing was committed",
@@ -134,9 +149,9 @@ def check_unchanged(file: SourceFile) -> None:
         )
 
 
-def _seen(file: SourceFile) -> tuple[int, int]:
+def _seen(file: SourceFile, straight: Straight) -> tuple[int, int]:
     if not file.path.startswith(S3):
-        return seen_local(file)
+        return seen_local(file, straight)
     bucket, key = by_url(file.path)
     found = bucket.at(key)
     if found is None:

@@ -99,11 +99,15 @@ class SourceFile:
     @property
     def suffixes(self) -> list[str]:
         """Return the suffixes of its name, in lower case."""
-        path = self.path.partition("?")[0] if self.path.startswith("s3://") else self.path
-        name = path.rstrip("/").rpartition("/")[2].lstrip(".")  # called for a million files
+        name = self._last_name()
         return [f".{word.lower()}" for word in name.split(".")[1:]] if name[-1:] != "." else []
 
     @property
     def suffix(self) -> str:
         """Return the last suffix of its name, in lower case; empty if it has none."""
-        return self.suffixes[-1] if self.suffixes else ""
+        _, dot, last = self._last_name().rpartition(".")  # called for a million files
+        return f".{last.lower()}" if dot and last else ""
+
+    def _last_name(self) -> str:
+        path = self.path.partition("?")[0] if self.path.startswith("s3://") else self.path
+        return path.rstrip("/").rpartition("/")[2].lstrip(".")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, is_packed, open_file
+from strata.ingest.land.files import SourceFile, bytes_fingerprint, is_packed, stored_bytes
 from strata.ingest.land.recode import text_in
 from strata.ingest.land.source_file import FileRange
 from strata.ingest.readers.formats.interface import format_of
@@ -56,19 +56,25 @@ def verified_as(files: Sequence[SourceFile]) -> int:
     return larger + (larger < len(files))
 
 
-def joined(files: Sequence[SourceFile], format: str, encoding: str = UTF_8) -> SourceFile | None:
-    """Return files joined as one loaded file; None: they must be read one by one."""
+def joined(
+    files: Sequence[SourceFile],
+    format: str,
+    read: dict[str, str] | None = None,
+    encoding: str = UTF_8,
+) -> SourceFile | None:
+    """Return files joined as one loaded file; None: they must be read one by one.
+
+    `read`: is given the hash of each file's stored bytes, by path, if they are joined.
+    """
     try:
-        texts = [text_in(file, encoding, _bytes(file)) for file in files]
+        stored = [stored_bytes(file) for file in files]
+        texts = [text_in(file, encoding, data) for file, data in zip(files, stored, strict=True)]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
     data = format_of(format).joined(texts)
     if data is None:
         return None
+    if read is not None:
+        hashes = map(bytes_fingerprint, stored)
+        read.update((file.path, digest) for file, digest in zip(files, hashes, strict=True))
     return replace(files[0], piece=FileRange(0, len(data), len(data), data=data, whole=True))
-
-
-def _bytes(file: SourceFile) -> bytes:
-    with open_file(file) as stream:
-        data: bytes = stream.read()
-    return data

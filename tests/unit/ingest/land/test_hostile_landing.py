@@ -13,13 +13,16 @@ import pyarrow as pa
 import pytest
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.ingest.land import folder
+from strata.ingest.land import files, folder
 from strata.ingest.land.files import (
+    Straight,
+    bytes_fingerprint,
     check_unchanged,
     files_at,
     files_by_time,
     fingerprint,
     read_bytes,
+    stored_bytes,
 )
 from strata.ingest.land.landing import landing
 from strata.model.settings import IngestSettings
@@ -205,10 +208,49 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(
         (there / "1970-01-01.csv").unlink()
         (there / "1970-01-01.csv").symlink_to(secret)
 
-    with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
-        read_bytes(file)
+    for read in (read_bytes, stored_bytes):
+        with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
+            read(file)
     with pytest.raises(InvalidRequest, match="leads elsewhere"):
         check_unchanged(file)
+
+
+def test_a_small_file_has_the_hash_that_it_has_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    small = fingerprint(file)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 3)
+
+    assert small == fingerprint(file) == bytes_fingerprint(ROWS.encode())
+
+
+@pytest.mark.parametrize("size", [0, len(ROWS) - 1, len(ROWS), len(ROWS) + 1, 1000])
+def test_a_file_of_another_size_than_was_found_shows_it(world: World, size: int) -> None:
+    [file] = files_by_time(str(world.root), ["in/"])
+    data = stored_bytes(replace(file, size_bytes=size))
+
+    assert data == ROWS.encode()[: max(size + 1, 0)]
+    assert (len(data) == size) == (size == len(ROWS))
+
+
+def test_folders_are_looked_at_once_in_one_round_and_links_in_them_are_found(world: World) -> None:
+    for number in range(3):
+        world.put(f"in/1970-01-02-{number}.csv", ROWS)
+    files = files_by_time(str(world.root), ["in/"])
+    round, looked = Straight(), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        real = os.path.realpath
+        patch.setattr(os.path, "realpath", lambda path: (looked.append(path), real(path))[1])
+        for file in files:
+            check_unchanged(file, round)
+    assert looked == [str(world.root / "in")]
+
+    there = world.root / "in"
+    there.rename(world.root / "was")
+    there.symlink_to(world.root / "was")
+    with pytest.raises(InvalidRequest, match="leads elsewhere"):
+        check_unchanged(files[0], Straight())
 
 
 def test_a_file_that_is_gone_is_worth_another_try(world: World) -> None:
@@ -216,7 +258,7 @@ def test_a_file_that_is_gone_is_worth_another_try(world: World) -> None:
     [file] = files_by_time(str(world.root), ["in/"])
     (world.root / "in" / "1970-01-01.csv").unlink()
 
-    for look in (read_bytes, check_unchanged, fingerprint):
+    for look in (read_bytes, stored_bytes, check_unchanged, fingerprint):
         with pytest.raises(Unavailable, match="is gone") as told:
             look(file)
         assert told.value.certain

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from strata.ingest import run, twin
 from strata.ingest.counts import total
-from strata.ingest.land.files import files_at
+from strata.ingest.land.files import files_at, fingerprint
 from strata.ingest.plan import whole_task
 from strata.ingest.readers import bundle
 from strata.ingest.readers.bundle import bundles, joined
@@ -118,6 +118,53 @@ def test_what_is_usual_is_read_together(tmp_path: Path) -> None:
         assert whole.piece.data is not None
         assert whole.piece.data.endswith(b"\n")
         assert whole.piece.data.count(b"\n") == 5 + (format == "csv")
+
+
+def test_files_that_are_read_together_are_read_once_and_hashed_as_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    for number in range(4):
+        world.put(f"in/1970-01-01-{number}.csv", f"id\n{number}\n")
+    files = tuple(files_at(str(tmp_path), ["in"]))
+    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    slow = [fingerprint(file) for file in files]
+    again = list[str]()
+    monkeypatch.setattr(run, "fingerprint", lambda file: again.append(file.name))
+
+    result = run.ingest_task(task)
+
+    assert [one.fingerprint for one in result.taken] == slow
+    assert again == []
+
+
+def test_a_file_that_is_read_by_itself_after_all_is_hashed_by_itself(tmp_path: Path) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    for number in range(3):
+        world.put(f"in/1970-01-01-{number}.csv", f"id\n{'x' * (number == 1)}\n")
+    files = tuple(files_at(str(tmp_path), ["in"]))
+    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    hashes: run.Hashes = {}
+
+    list(run._read(task, hashes))
+
+    assert hashes == {}
+    assert [one.fingerprint for one in run.takes(task, hashes)] == [fingerprint(f) for f in files]
+
+
+def test_a_file_that_changes_after_it_was_read_with_others_is_not_taken(tmp_path: Path) -> None:
+    world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
+    for number in range(3):
+        world.put(f"in/1970-01-01-{number}.csv", f"id\n{number}\n")
+    files = tuple(files_at(str(tmp_path), ["in"]))
+    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    hashes: run.Hashes = {}
+    list(run._read(task, hashes))
+    world.put("in/1970-01-01-1.csv", "id\n7\n")
+
+    assert len(hashes) == 3
+    with pytest.raises(Unavailable, match="changed while it was read"):
+        run.takes(task, hashes)
 
 
 def test_no_file_is_verified_less_because_others_are_read_with_it(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ __all__ = [
     "text_stream",
     "unpacked",
     "wide_encoding",
-]  # fmt: skip
+]
 
 PACKINGS: Final = {
     ".gz": "gzip",

@@ -125,7 +125,7 @@ def _read_together(
 ) -> list[FileUpdates]:
     """Return the updates of small files, read as one; empty: each must be read by itself."""
     source = task.spec.source
-    whole = joined(files, source.format, source.encoding, hashes)
+    whole = joined(files, source.format, hashes, source.encoding)
     if whole is None:
         return []
     how = task.verify

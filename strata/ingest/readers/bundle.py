@@ -59,8 +59,8 @@ def verified_as(files: Sequence[SourceFile]) -> int:
 def joined(
     files: Sequence[SourceFile],
     format: str,
-    encoding: str = UTF_8,
     read: dict[str, str] | None = None,
+    encoding: str = UTF_8,
 ) -> SourceFile | None:
     """Return files joined as one loaded file; None: they must be read one by one.
 
@@ -68,12 +68,13 @@ def joined(
     """
     try:
         stored = [stored_bytes(file) for file in files]
-        texts = [text_in(f, encoding, data) for f, data in zip(files, stored, strict=True)]
+        texts = [text_in(file, encoding, data) for file, data in zip(files, stored, strict=True)]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
     data = format_of(format).joined(texts)
     if data is None:
         return None
     if read is not None:
-        read.update((f.path, bytes_fingerprint(d)) for f, d in zip(files, stored, strict=True))
+        hashes = map(bytes_fingerprint, stored)
+        read.update((file.path, digest) for file, digest in zip(files, hashes, strict=True))
     return replace(files[0], piece=FileRange(0, len(data), len(data), data=data, whole=True))

@@ -103,8 +103,8 @@ def infer(  # noqa: PLR0913  what a person says of the files
     if envelope == "debezium":
         declaration["time"] = {"from": "source"}
     if envelope not in _PROPOSED:
-        types = {n: c["type"] for n, c in zip(columns, declared, strict=True)}
-        doubts = () if dialect is None else format_of(kind).doubts(some, dialect, types)
+        said = {n: str(c["type"]) for n, c in zip(columns, declared, strict=True)}
+        doubts = () if dialect is None else format_of(kind).doubts(some, dialect, said)
         return Inferred(declaration, len(some), rows, notes=(*named, *doubts))
     declaration, written, notes = dates_written(declaration, some)
     types = {n: c["type"] for n, c in zip(columns, declaration["columns"], strict=True)}

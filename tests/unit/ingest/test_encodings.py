@@ -15,7 +15,7 @@ from strata.erase.texts import Terms
 from strata.errors import Corrupt, InvalidRequest
 from strata.ingest.engine import ingest_steps
 from strata.ingest.land import recode
-from strata.ingest.land.files import files_at
+from strata.ingest.land.files import files_at, fingerprint
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.quarantine import rejected
 from strata.ingest.readers import file_ranges
@@ -164,10 +164,12 @@ def test_small_files_are_read_together_in_each_encoding(tmp_path: Path) -> None:
         files = files_at(str(root), ["in"])
         [group] = bundles(files, world.state.spec)
 
-        whole = joined(group, "csv", world.state.spec.source.encoding)
+        hashes: dict[str, str] = {}
+        whole = joined(group, "csv", hashes, world.state.spec.source.encoding)
 
         assert whole is not None
         assert whole.piece is not None
+        assert hashes == {file.path: fingerprint(file) for file in files}  # of their own bytes
         assert (whole.piece.data or b"").decode() == "größe,name,rest\n0,ä,ö\n1,ä,ö\n2,ä,ö\n"
         report = world.ingest("in/", lower=0, upper=1)
         assert report["updates"] == 3

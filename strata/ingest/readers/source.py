@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
+from strata.ingest.readers.cures import NOT_UTF8, OF_MOMENTS, TOO_FINE, cure_of, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -228,7 +229,7 @@ def _note(
         raise InvalidRequest(
             "every row of the file is unreadable in one column",
             **details(reject),
-            cure="compare the file with the columns that the shard declares",
+            cure=cure_of(reject.reason),
         )
     for row in rows.tolist():
         bad.setdefault(row, (column.name, reason))
@@ -239,7 +240,9 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
     columns = raw.original if column in raw.original else raw.columns
     shown = raw.shown(columns[column], row) if column in columns else None
     if raw.header is not None and column in columns and not _is_text(columns[column], row):
-        reason = f"{reason}: its bytes are not UTF-8"
+        reason = f"{reason}: {NOT_UTF8}"
+    elif reason in OF_MOMENTS and column in columns and is_too_fine(columns[column], row):
+        reason = f"{reason}: {TOO_FINE}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = raw.header if raw.keep is None else raw.keep(raw.columns, row)

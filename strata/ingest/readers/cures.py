@@ -27,10 +27,10 @@ def is_too_fine(values: Any, row: int) -> bool:
     return bool((values[row].value or 0) % 1000)
 
 
-def cure_of(reason: str) -> str:
+def cure_for(reason: str) -> str:
     """Return what to do about a file without a readable row.
 
-    >>> cure_of("not readable as string: its bytes are not UTF-8").partition(",")[0]
+    >>> cure_for("not readable as string: its bytes are not UTF-8").partition(",")[0]
     'convert the file'
     """
     known = next((cure for why, cure in _CURES.items() if why in reason), _OTHERWISE)

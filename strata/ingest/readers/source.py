@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
-from strata.ingest.readers.cures import NOT_UTF8, OF_MOMENTS, TOO_FINE, cure_of, is_too_fine
+from strata.ingest.readers.cures import NOT_UTF8, OF_MOMENTS, TOO_FINE, cure_for, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -229,7 +229,7 @@ def _note(
         raise InvalidRequest(
             "every row of the file is unreadable in one column",
             **details(reject),
-            cure=cure_of(reject.reason),
+            cure=cure_for(reject.reason),
         )
     for row in rows.tolist():
         bad.setdefault(row, (column.name, reason))

@@ -80,7 +80,7 @@ def _delete_unreadable(folder: Path, names: str) -> None:
 
 @contextmanager
 def building(directory: Path) -> Iterator[None]:
-    """Say in one sentence why a report cannot be built, whatever the library raises.
+    """Say in one sentence why a report cannot be built, for each error of the library.
 
     Raises: Unavailable where a disk, a right or a file is in the way; Corrupt for anything else.
     """

@@ -60,7 +60,9 @@ def marked(index: str) -> str:
 
 
 def _tidy(directory: Path, folders: Folders, run: str) -> None:
-    """Delete what the library makes anew and cannot read, and half results of the broken run."""
+    """Delete what the library makes anew and cannot read, and what the broken run half wrote."""
+    for part in [*directory.rglob(".*.part")]:
+        part.unlink()
     works = directory / WORKS
     for name in _SETTINGS:
         (works / name).unlink(missing_ok=True)

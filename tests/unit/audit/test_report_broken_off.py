@@ -74,9 +74,11 @@ def test_what_a_killed_build_has_half_written_is_made_anew(
     build(tmp_path, "killed")
     (file,) = tmp_path.glob(name)
     file.write_bytes(file.read_bytes()[:left])
+    (tmp_path / "site/expectations/.x.html.part").write_text("<ht")  # else it would go to S3
     (tmp_path / MARK).write_text("killed")
     build(tmp_path, "again")
     assert BANNER not in index_of(tmp_path).read_text("utf-8")
+    assert not [*tmp_path.rglob(".*.part")]
 
 
 def test_a_half_result_of_another_run_is_an_error_as_before(tmp_path: Path) -> None:

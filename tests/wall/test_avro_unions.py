@@ -16,7 +16,7 @@ MOST = 2**53
 HUGE = 2**63 - 1
 
 
-def avro(union: list[str], values: list[Any]) -> bytes:
+def avro(union: Any, values: list[Any]) -> bytes:
     fields = [{"name": "id", "type": "long"}, {"name": "v", "type": union}]
     schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": fields})
     sink = io.BytesIO()
@@ -50,3 +50,20 @@ def test_what_no_float_can_be_stays_what_it_is(tmp_path: Path) -> None:
     world = World(tmp_path, parse_type("float64"), {"format": "avro", "verify": "always"})
     world.ingest([File("in/x.avro", avro(["long", "double", "string"], values))])
     assert [str(value) for _, value, _ in sorted(world.rows())] == ["inf", "NaN", "1.5", "7.0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "union", "wrap"),
+    [
+        ("list<float64>", {"type": "array", "items": ["long", "double"]}, lambda v: [0.5, v]),
+        ("map<float64>", {"type": "map", "values": ["long", "double"]}, lambda v: {"a": v}),
+    ],
+)
+def test_nor_is_it_rounded_within_a_list_or_a_map(
+    kind: str, union: Any, wrap: Any, tmp_path: Path
+) -> None:
+    world = World(tmp_path, parse_type(kind), {"format": "avro", "verify": "always"})
+    world.ingest([File("in/x.avro", avro(union, [wrap(MOST), wrap(MOST + 1), wrap(0.25)]))])
+    assert [value for _, value, _ in sorted(world.rows())] == [wrap(float(MOST)), wrap(0.25)]
+    (row,) = world.rejected()
+    assert row["line"] == 2

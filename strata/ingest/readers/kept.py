@@ -16,10 +16,10 @@ import pyarrow as pa
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, read_bytes
 from strata.ingest.readers.source import Located, Raw, RawFile, check_columns
-from strata.ingest.values.cast import FLOATS, Cast, Rows, from_arrow, from_objects
+from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
 from strata.ingest.values.column import plainly
 from strata.ingest.values.shown import FAILS, json_text, shown, shown_scalar
-from strata.model.types import ColumnType, Kind
+from strata.model.types import ColumnType
 
 KEPT: Final = "\0arrow;base64,"  # a CSV header never begins like this
 OBJECTS: Final = {b"strata": b"json"}  # marks a column of objects, as JSON
@@ -110,7 +110,7 @@ def convert(values: Raw, target: ColumnType) -> Cast:
     Raises: ArrowInvalid for texts that are not UTF-8, which Arrow reads from files unchecked.
     """
     if isinstance(values, list):
-        return _numbers_kept(values, target)
+        return from_objects(values, target, typed=True)
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
@@ -122,32 +122,6 @@ def convert(values: Raw, target: ColumnType) -> Cast:
             raise
         values.validate(full=True)  # without what other rows hold
     return from_arrow(values, target)
-
-
-def _numbers_kept(values: list[Any], target: ColumnType) -> Cast:
-    """Return objects, typed; a number that the target's floats lack is bad, as it is in Arrow.
-
-    Numbers of JSON are decimal text, and are rounded; those of a union in Avro have types.
-    """
-    if target.kind not in FLOATS:
-        return from_objects(values, target)
-    width = np.float32 if target.kind is Kind.FLOAT32 else np.float64
-    lost = [row for row, value in enumerate(values) if not _is_float(value, width)]
-    fitting = list(values)
-    for row in lost:
-        fitting[row] = None
-    return from_objects(fitting, target).also(np.array(lost, np.int64))
-
-
-def _is_float(value: Any, width: type[np.floating[Any]]) -> bool:
-    """Return whether a number is one of the floats of a width; other values are not looked at."""
-    if type(value) not in (int, float) or value != value:  # noqa: PLR0124 - NaN
-        return True
-    try:
-        with np.errstate(over="ignore"):
-            return float(width(value)) == value
-    except OverflowError:
-        return False
 
 
 def shown_raw(values: Raw, row: int) -> str | None:

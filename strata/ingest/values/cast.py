@@ -39,7 +39,7 @@ from strata.ingest.values.column import (
 )
 from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.literals import Broken, Text
-from strata.ingest.values.nested import nested_objects
+from strata.ingest.values.nested import Objects, nested_objects
 from strata.ingest.values.nested_arrow import nested_arrow
 from strata.ingest.values.numbers import (
     as_decimals,
@@ -118,11 +118,16 @@ def from_objects(values: Sequence[object], target: ColumnType, *, typed: bool = 
     `typed`: numbers have types, as in a union of Avro: they are no decimal text, to be rounded.
     """
     again = partial(from_objects, typed=typed)
-    kinds = set(map(type, values)) - {type(None)}
     if target.kind in NESTED:
         return _one_spelling(nested_objects(values, target, again), target)
     if typed and target.kind in FLOATS:
         return _typed_floats(values, target)
+    return _one_level(values, target, again)
+
+
+def _one_level(values: Sequence[object], target: ColumnType, convert: Objects) -> Cast:
+    """Return values of a type that nests nothing; `convert` converts the fields of an object."""
+    kinds = set(map(type, values)) - {type(None)}
     if kinds == {Text}:
         return from_text(pa.array(values, pa.string()), target)
     if Text in kinds:
@@ -139,7 +144,7 @@ def from_objects(values: Sequence[object], target: ColumnType, *, typed: bool = 
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
     if dict in kinds and target.kind in RECORDS:
-        return special_objects(values, target, again)
+        return special_objects(values, target, convert)
     texts, refused = _as_texts(values, target.kind)
     return from_text(texts, target).also(refused)
 

@@ -18,6 +18,19 @@ from strata.model.shown import BLANK
 NAME_MAX: Final = 256  # characters: states and histories keep them
 REASON_MAX: Final = 4000
 NOBODY: Final = "nobody"
+# Letters that look like Latin ones, and marks that look like each other, after folding. Only
+# refusals use them: nobody becomes whom a list admits by a letter of another alphabet.
+_LOOKS: Final = str.maketrans(
+    {
+        **dict(zip("аеорсухіјѕԁһӏԛԝкмтвн", "aeopcyxijsdhlqwkmtbh", strict=True)),
+        **dict(zip("αβεζηικμνορτυγχ", "abezhikmvoptuyx", strict=True)),
+        **dict.fromkeys("‐‑‒–—―−⁃", "-"),
+        **dict.fromkeys("‘’ʼʹ′`´", "'"),
+        "ı": "i",
+        "\u0307": None,  # the dot of a Turkish capital İ, in small letters
+        "\ufffc": None,
+    }
+)
 PROCESSES: Final = (NOBODY, "validate", "create")  # names of histories that are no person's
 
 
@@ -55,10 +68,10 @@ def are_one(first: Person, second: Person, vouchers: Collection[str] = ()) -> bo
     """Return whether two may be the same person.
 
     Errs: takes two people for one if they have the same name, or if their names differ only in
-    invisible ways (see `folded_name`).
+    ways that a reader of a history does not see (see `look_of`).
     """
-    same_name = folded_name(first.name) == folded_name(second.name)
-    return same_name or first.identity(vouchers) == second.identity(vouchers)
+    same_name = look_of(first.name) == look_of(second.name)
+    return same_name or look_of(first.identity(vouchers)) == look_of(second.identity(vouchers))
 
 
 def folded_name(text: str) -> str:
@@ -72,6 +85,17 @@ def folded_name(text: str) -> str:
     seen = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     kept = (c for c in seen if not c.isspace() and unicodedata.category(c)[0] != "C")
     return "".join(c for c in kept if c not in BLANK)
+
+
+def look_of(text: str) -> str:
+    r"""Return what a reader sees of a name: as `folded_name`, and letters that look alike are one.
+
+    Errs: may take two people for one. It refuses, and admits nobody.
+
+    >>> look_of("\u0430nn"), look_of("AL\u0130"), look_of("o\u2019k"), look_of("b\u2011c")
+    ('ann', 'ali', "o'k", 'b-c')
+    """
+    return folded_name(text).translate(_LOOKS)
 
 
 def identity_of(asked: tuple[object, ...]) -> str:
@@ -97,7 +121,7 @@ def check_said(what: str, name: str, reason: str, **where: Any) -> None:
             )
     if not folded_name(name) or not folded_name(reason):
         raise InvalidRequest(f"{what} needs a name and a reason", **where)
-    if folded_name(name) in PROCESSES:
+    if look_of(name) in PROCESSES:
         raise InvalidRequest(
             f"{what} needs the name of a person, and this is Strata's own",
             **where,

@@ -16,7 +16,7 @@ from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.model.declared import as_declared
 from strata.model.near import one_of
 from strata.model.settings import RolloutSettings, Thresholds
-from strata.rollout.people import Person, are_one, check_said, folded_name, identity_of
+from strata.rollout.people import Person, are_one, check_said, folded_name, identity_of, look_of
 from strata.state.codec import decode_sealed, encode_sealed
 from strata.store.interface import Versioned
 from strata.store.open import Stores
@@ -277,7 +277,7 @@ def _with(policy: Policy, to: Mapping[str, Any]) -> Policy:
     if people not in (1, 2):
         raise InvalidRequest("one or two people release the kill switch", release_people=people)
     approvers = tuple(to.get("approvers", policy.approvers))
-    if approvers and len({folded_name(name) for name in approvers}) < 2:
+    if approvers and len({look_of(name) for name in approvers}) < 2:
         raise InvalidRequest(
             "one approver alone could approve nothing that they ask for",
             approvers=list(approvers),

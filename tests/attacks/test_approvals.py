@@ -1,5 +1,6 @@
 """S4, S5: an approval holds for the request that was shown, and comes from somebody else."""
 
+import unicodedata
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import Thresholds
 from strata.rollout import ladder, policy
-from strata.rollout.people import Person
+from strata.rollout.people import Person, folded_name, look_of
 from strata.rollout.policy import Policy
 from strata.state.state import Request, RolloutEntry, State
 from strata.state.step import step
@@ -141,12 +142,37 @@ def test_each_field_of_a_request_is_part_of_its_identity() -> None:
         "alice\u180b\u17b4",
         "alice\U00016fe4",
         "\U0001d159alice",
+        "\u0430lice",  # Cyrillic, as the next ones
+        "\u0410L\u0406\u0421\u0415",
+        "al\u03b9ce",  # Greek
+        "al\u0131ce",  # Turkish
+        "AL\u0130CE",
+        "alice\ufffc",
     ],
 )
 def test_who_asks_under_another_spelling_cannot_approve(same: str) -> None:
     state, shown = ask(NEW)
     with pytest.raises(InvalidRequest, match="cannot approve"):
         approve(state, shown, who=same)
+
+
+def test_a_letter_of_another_alphabet_makes_nobody_an_approver() -> None:
+    policy = replace(GATES, approvers=("alice", "bob"))
+    asker = Person("carol")
+    policy.check_approver(Person("ALICE"), asker)
+    with pytest.raises(InvalidRequest):
+        policy.check_approver(Person("\u0430lice"), asker)
+
+
+def test_letters_that_look_alike_are_of_other_alphabets() -> None:
+    """Two names of one alphabet stay two, so each letter has a look of its own in its alphabet."""
+    for alphabet in ("GREEK", "CYRILLIC", "LATIN"):
+        letters = [
+            c for c in map(chr, range(0x3000)) if unicodedata.name(c, "").startswith(alphabet)
+        ]
+        small = {c for c in letters if c.islower() and folded_name(c) == c and c != "\u0131"}
+        looks = [look_of(c) for c in small]
+        assert len(small) - len(set(looks)) <= 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +187,7 @@ def test_a_name_or_a_reason_of_nothing_is_none(blank: str) -> None:
             ask(NEW, **said)
 
 
-@pytest.mark.parametrize("name", ["validate", "Create ", "no\u200bbody"])
+@pytest.mark.parametrize("name", ["validate", "Create ", "no\u200bbody", "cre\u0430te"])
 def test_nobody_asks_or_answers_in_the_name_of_strata_itself(name: str) -> None:
     """Histories show such a name without a word on who claims it."""
     with pytest.raises(InvalidRequest, match="this is Strata's own"):

@@ -10,6 +10,7 @@ from strata.ingest.changes.tasks import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer
 from strata.ingest.counts import total
 from strata.ingest.plan import whole_task
+from strata.ingest.readers.cures import AGAIN
 from strata.ingest.readers.position import Course, StreamProgress, follow
 from strata.ingest.readers.rejects import details
 from strata.ingest.readers.stream_tables import check_tables
@@ -139,5 +140,5 @@ def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -
             rejected=rejected,
             rows=rows,
             quarantine=stored,
-            cure="correct the files, or raise source.max_rejected",
+            cure=f"correct the files, or raise source.max_rejected; {AGAIN}",
         )

@@ -110,7 +110,7 @@ def convert(values: Raw, target: ColumnType) -> Cast:
     Raises: ArrowInvalid for texts that are not UTF-8, which Arrow reads from files unchecked.
     """
     if isinstance(values, list):
-        return from_objects(values, target)
+        return from_objects(values, target, typed=True)
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

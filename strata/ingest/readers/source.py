@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.ingest.land.recode import said_header, why_no_text
+from strata.ingest.readers.cures import OF_MOMENTS, TOO_FINE, cure_for, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -231,7 +232,7 @@ def _note(
         raise InvalidRequest(
             "every row of the file is unreadable in one column",
             **details(reject),
-            cure="compare the file with the columns that the shard declares",
+            cure=cure_for(reject.reason),
         )
     for row in rows.tolist():
         bad.setdefault(row, (column.name, reason))
@@ -244,6 +245,8 @@ def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) 
     if raw.header is not None and column in columns and not _is_text(columns[column], row):
         field = columns[column][row].as_py() or b""
         reason = f"{reason}: {why_no_text(field, raw.encoding)}"
+    elif reason in OF_MOMENTS and column in columns and is_too_fine(columns[column], row):
+        reason = f"{reason}: {TOO_FINE}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = said_header(raw.header, text, raw.encoding)

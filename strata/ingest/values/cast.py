@@ -39,7 +39,7 @@ from strata.ingest.values.column import (
 )
 from strata.ingest.values.exact_json import NumberText, Twice
 from strata.ingest.values.literals import Broken, Text
-from strata.ingest.values.nested import nested_objects
+from strata.ingest.values.nested import Objects, nested_objects
 from strata.ingest.values.nested_arrow import nested_arrow
 from strata.ingest.values.numbers import (
     as_decimals,
@@ -49,6 +49,7 @@ from strata.ingest.values.numbers import (
     decimals,
     exact_decimal,
     hexadecimal,
+    no_floats,
     trimmed,
 )
 from strata.ingest.values.plain_json import json_texts
@@ -109,15 +110,24 @@ def from_text(texts: pa.Array, target: ColumnType) -> Cast:
     return _typed(strings.values, target).also(strings.bad)
 
 
-def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
+def from_objects(values: Sequence[object], target: ColumnType, *, typed: bool = False) -> Cast:
     """Return the values of one key of many JSON objects as a column; a missing key is None.
 
     Numbers and the text of numbers are numbers; times are text; only a string is a string: nothing
     is silently turned into text. The type decides what objects and lists are. Any value is jsonb.
+    `typed`: numbers have types, as in a union of Avro: they are no decimal text, to be rounded.
     """
-    kinds = set(map(type, values)) - {type(None)}
+    again = partial(from_objects, typed=typed)
     if target.kind in NESTED:
-        return _one_spelling(nested_objects(values, target, from_objects), target)
+        return _one_spelling(nested_objects(values, target, again), target)
+    if typed and target.kind in FLOATS:
+        return _typed_floats(values, target)
+    return _one_level(values, target, again)
+
+
+def _one_level(values: Sequence[object], target: ColumnType, convert: Objects) -> Cast:
+    """Return values of a type that nests nothing; `convert` converts the fields of an object."""
+    kinds = set(map(type, values)) - {type(None)}
     if kinds == {Text}:
         return from_text(pa.array(values, pa.string()), target)
     if Text in kinds:
@@ -134,9 +144,16 @@ def from_objects(values: Sequence[object], target: ColumnType) -> Cast:
     if kinds == {str}:
         return from_text(pa.array(values, pa.string()), target)
     if dict in kinds and target.kind in RECORDS:
-        return special_objects(values, target, from_objects)
+        return special_objects(values, target, convert)
     texts, refused = _as_texts(values, target.kind)
     return from_text(texts, target).also(refused)
+
+
+def _typed_floats(values: Sequence[object], target: ColumnType) -> Cast:
+    """Return numbers that have types as floats; those that no float equals are bad."""
+    lost = no_floats(values, target.kind)
+    fitting = [None if row in lost else value for row, value in enumerate(values)]
+    return from_objects(fitting, target).also(np.array(sorted(lost), np.int64))
 
 
 def _natively(values: Sequence[object], target: ColumnType) -> Cast:

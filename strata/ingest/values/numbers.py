@@ -10,10 +10,10 @@ ever rounded.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from strata.ingest.values.column import (
     valid,
     with_nulls,
 )
+from strata.model.types import Kind
 
 MOST_DIGITS: Final = 38  # a decimal of 128 bits holds any number of this many digits
 MOST_SHIFT: Final = 10_000  # with a larger exponent, no type holds any number except zero
@@ -215,3 +216,24 @@ def hexadecimal(texts: pa.Array) -> Rows:
     if not has_byte(texts, b"xX"):
         return NONE_BAD
     return _rows(pc.match_substring(texts, "x", ignore_case=True))
+
+
+def no_floats(values: Sequence[object], kind: Kind) -> set[int]:
+    """Return the rows whose numbers are none of the floats of a type; others are not looked at.
+
+    >>> no_floats([2**53, 2**53 + 1, "x", 0.1], Kind.FLOAT64), no_floats([0.1, 0.5], Kind.FLOAT32)
+    ({1}, {0})
+    """
+    width: Any = np.float32 if kind is Kind.FLOAT32 else np.float64
+    numbers = ((row, one) for row, one in enumerate(values) if isinstance(one, int | float))
+    return {row for row, one in numbers if type(one) is not bool and not _is_float(one, width)}
+
+
+def _is_float(value: float, width: Any) -> bool:
+    if value != value:  # noqa: PLR0124 - NaN
+        return True
+    try:
+        with np.errstate(over="ignore"):
+            return bool(float(width(value)) == value)
+    except OverflowError:
+        return False

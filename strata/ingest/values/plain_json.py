@@ -28,7 +28,8 @@ def json_texts(values: pa.Array) -> Cast:
     """
     texts: list[bytes | None] = []
     bad: list[int] = []
-    for row, scalar in enumerate(values):
+    counted = values.cast(_counted(values.type)) if _counted(values.type) != values.type else values
+    for row, scalar in enumerate(counted):
         try:
             value = scalar.as_py()
             texts.append(None if value is None else orjson.dumps(_plain(value, values.type)))
@@ -36,6 +37,21 @@ def json_texts(values: pa.Array) -> Cast:
             texts.append(None)
             bad.append(row)
     return Cast(pa.array(texts, pa.binary()).cast(pa.string()), np.array(bad, np.int64))
+
+
+def _counted(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose times of nanoseconds are integers: Python's own times have no such."""
+    if kind == pa.time64("ns"):
+        return pa.int64()
+    if pa.types.is_dictionary(kind) and kind.value_type == pa.time64("ns"):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_counted(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_counted(kind.item_type)))
+    if _is_list(kind) and _counted(kind.value_type) != kind.value_type:
+        return pa.large_list(kind.value_field.with_type(_counted(kind.value_type)))
+    return kind
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
@@ -80,6 +96,17 @@ def _iso(value: Any, _: pa.DataType) -> str:
     return found
 
 
+def _clock(value: Any, _: pa.DataType) -> str:
+    """Return the text of a time of day, which may be a number of nanoseconds."""
+    if not isinstance(value, int):
+        return _iso(value, _)
+    seconds, nanos = divmod(value, 10**9)
+    minutes, second = divmod(seconds, 60)
+    whole = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}"
+    places = f"{nanos:09}" if nanos % 1000 else f"{nanos // 1000:06}"
+    return f"{whole}.{places}" if nanos else whole
+
+
 def _digits(value: Any, _: pa.DataType) -> orjson.Fragment:
     return orjson.Fragment(format(value, "f"))
 
@@ -101,7 +128,7 @@ _BY_KIND: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[..., Any]], 
     (pa.types.is_decimal, _digits),
     (pa.types.is_date, _iso),
     (pa.types.is_timestamp, _iso),
-    (pa.types.is_time, _iso),
+    (pa.types.is_time, _clock),
     (_is_list, _list),
     (pa.types.is_map, _map),
     (pa.types.is_struct, _struct),

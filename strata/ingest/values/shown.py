@@ -57,6 +57,8 @@ def as_python(scalar: pa.Scalar) -> Any:
     if not scalar.is_valid:
         return None
     try:
+        if scalar.type == pa.time64("ns") and scalar.value % 1000:  # Python's times have no such
+            return scalar.cast(pa.string()).as_py()
         return scalar.as_py()
     except FAILS:
         pass

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pandas as pd
 
 from strata.errors import Corrupt, bounded
+from strata.jobs.validate.whole import write_whole
 from strata.model.shown import visible
 
 TEXT_MAX: Final = 20_000  # characters of one text; the shard of verdicts has all of it
@@ -63,7 +64,7 @@ def make_results_inert(results: Path) -> int:
             ) from error
         after = _inert(before)
         if after != before:
-            file.write_text(json.dumps(after), encoding="utf-8")
+            write_whole(file, json.dumps(after).encode())
             changed += 1
     return changed
 

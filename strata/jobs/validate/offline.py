@@ -14,8 +14,9 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from strata.errors import Corrupt
-from strata.jobs.validate.pages import ADDRESS, BEGINS, TITLE, blank, say, written
+from strata.jobs.validate.pages import ADDRESS, BEGINS, ENDS, TITLE, blank, say, written
 from strata.jobs.validate.publish import INDEX, LIBRARIES, Folders
+from strata.jobs.validate.whole import write_whole
 
 _KEPT: Final = frozenset({"a", "code", "h1", "h2", "h3", "h4", "h5", "h6", "li", "p", "strong"})
 _KEPT_OF_TABLES: Final = frozenset({"table", "tbody", "td", "th", "thead", "tr", "ul"})
@@ -25,7 +26,7 @@ _DROPPED: Final = frozenset({"footer", "head", "nav", "script", "style", "svg", 
 def make_offline(folders: Folders) -> int:
     """Delete other files than pages, and forbidden content of pages; return the number of changes.
 
-    Raises: Corrupt when a result or the index has no page.
+    Raises: Corrupt when a result or the index has no page, or half of one.
     """
     shutil.rmtree(folders.site / LIBRARIES, ignore_errors=True)
     changed = 0
@@ -34,16 +35,17 @@ def make_offline(folders: Folders) -> int:
             begins = opened.read(len(BEGINS))
         if begins and begins != BEGINS:
             up = "../" * (len(file.relative_to(folders.site).parts) - 1)
-            file.write_text(cleaned(file.read_text("utf-8", "replace"), up), "utf-8")
+            write_whole(file, cleaned(file.read_text("utf-8", "replace"), up).encode())
             changed += 1
     results = [(file, _page(folders, file)) for file in folders.results.rglob("*.json")]
     for made_of, page in (*results, (folders.results, folders.site / INDEX)):
-        if not page.is_file() or not page.stat().st_size:
+        if not page.is_file() or not _ends(page):
             raise Corrupt(
-                "Great Expectations did not write a page of the report",
+                "Great Expectations did not write a whole page of the report",
                 page=str(page),
                 made_of=str(made_of),
-                cure="its error is in the log; delete a result that another version made",
+                cure="see that its disk has room and validate again; delete a result that another"
+                " version made",
             )
     return changed
 
@@ -51,6 +53,13 @@ def make_offline(folders: Folders) -> int:
 def _page(folders: Folders, result: Path) -> Path:
     name = result.relative_to(folders.results).with_suffix(".html")
     return folders.site / "validations" / name
+
+
+def _ends(page: Path) -> bool:
+    """Return whether a page was written to its end."""
+    with page.open("rb") as opened:
+        opened.seek(max(page.stat().st_size - len(ENDS), 0))
+        return opened.read() == ENDS.encode()
 
 
 def cleaned(page: str, up: str) -> str:

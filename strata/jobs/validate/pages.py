@@ -21,6 +21,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from strata.errors import bounded
 from strata.jobs.validate.escaped import TEXT_MAX
+from strata.jobs.validate.mark import marked
 from strata.model.shown import visible
 
 STYLE: Final = (Path(__file__).parent / "pages.css").read_text("utf-8")
@@ -30,6 +31,7 @@ POLICY: Final = (
     f"{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
 )
 BEGINS: Final = '<!DOCTYPE html>\n<html lang="en"><head><meta name="generator" content="strata">'
+ENDS: Final = "</body></html>\n"
 TITLE: Final = "Validation report"
 
 _UP: Final = {  # from a page to the site's folder
@@ -99,7 +101,7 @@ class Page:
         for shard in main.iter("h3"):
             if shard.get("class") == "shard":
                 _to_console(shard, self._console, "".join(shard.itertext()))
-        return written(html)
+        return written(html) if suite else marked(written(html))
 
 
 def blank(title: str, *, up: str) -> tuple[Element, Element]:

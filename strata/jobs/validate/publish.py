@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from strata.errors import Corrupt
+from strata.jobs.validate.whole import write_whole
 from strata.store.s3_client import S3Address, S3Client, outside
 
 SITE: Final = "site"
@@ -63,7 +64,7 @@ class ReportOnS3:
             target = folders.results / name
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(self._get(f"{RESULTS}/{name}"))
+                write_whole(target, self._get(f"{RESULTS}/{name}"))
                 fetched += 1
         return fetched
 

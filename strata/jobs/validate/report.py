@@ -20,9 +20,10 @@ from strata.audit.run import ValidationReport
 from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
+from strata.jobs.validate.mark import WORKS, begin, building, finish
 from strata.jobs.validate.offline import make_offline
 from strata.jobs.validate.outcome import NO_SUMS
-from strata.jobs.validate.pages import Page
+from strata.jobs.validate.pages import TITLE, Page, blank, written
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.jobs.validate.suites import NAMED, Suite, suite_of
 from strata.state.state import Merge
@@ -61,7 +62,8 @@ def build_report(  # noqa: PLR0913 - options, by name
     Runs that share a folder, such as the groups of one run, take turns.
     `url`: where on S3 it goes as well; `console`: the address of the console, for links to it.
     Raises: InvalidRequest for a run that cannot be a name;
-    Corrupt when a page would load something from outside; Unavailable when S3 does not take it.
+    Corrupt when a page is missing or the library fails; Unavailable when the disk or S3 does. The
+    index says that it is being built until all of it is there, also after such an error.
     """
     check_run(run)  # it names folders, and stands on the index page
     if console and not _ADDRESS.fullmatch(console):
@@ -72,20 +74,20 @@ def build_report(  # noqa: PLR0913 - options, by name
         )
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
-    directory.mkdir(parents=True, exist_ok=True)
     suites = [
         suite_of(one, merges.get(one.shard, ()), max_failed_rows, sums.get(one.shard))
         for one in reports
     ]
-    with _alone(directory):
+    with building(directory), _alone(directory):
         return _build(directory, run, suites, url, limit, console)
 
 
 def _build(
     directory: Path, run: str, suites: Sequence[Suite], url: str, limit: int, console: str
 ) -> WrittenReport:
+    folders = Folders(directory / SITE_FOLDER, directory / WORKS / "uncommitted" / "validations")
+    begin(directory, folders, run, written(blank(TITLE, up="")[0]))
     context = _context(directory, limit, console)
-    folders = Folders(directory / SITE_FOLDER, directory / "gx" / "uncommitted" / "validations")
     bucket = ReportOnS3(url) if url else None
     if bucket is not None:
         bucket.fetch(folders, limit)
@@ -96,6 +98,7 @@ def _build(
     escaped.make_results_inert(folders.results)
     context.build_data_docs(site_names=[SITE])
     make_offline(folders)
+    finish(directory, folders)
     if bucket is not None:
         bucket.publish(folders, limit)
     there = "" if bucket is None else bucket.index
@@ -105,6 +108,7 @@ def _build(
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Wait until nobody else on this machine builds this report; the pages are files."""
+    directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -9,7 +9,7 @@ import pytest
 from strata.errors import Corrupt
 from strata.jobs.validate import pages
 from strata.jobs.validate.offline import cleaned, make_offline
-from strata.jobs.validate.pages import BEGINS, Page
+from strata.jobs.validate.pages import BEGINS, ENDS, Page
 from strata.jobs.validate.publish import Folders
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY, live
 
@@ -138,15 +138,15 @@ def test_a_page_that_was_not_written_is_an_error(lacks: str, tmp_path: Path) -> 
     result.write_text("{}")
     for name in ("index.html", "validations/s/r/t/b.html", "static/fonts/a.woff2"):
         (folders.site / name).parent.mkdir(parents=True, exist_ok=True)
-        (folders.site / name).write_text(BEGINS)
+        (folders.site / name).write_text(BEGINS + ENDS)
     assert make_offline(folders) == 0
     assert not (folders.site / "static").exists()
     (folders.site / lacks).write_text("")
-    with pytest.raises(Corrupt, match="did not write a page") as error:
+    with pytest.raises(Corrupt, match="did not write a whole page") as error:
         make_offline(folders)
     assert lacks in str(error.value)
     (folders.site / lacks).unlink()
-    with pytest.raises(Corrupt, match="did not write a page"):
+    with pytest.raises(Corrupt, match="did not write a whole page"):
         make_offline(folders)
 
 

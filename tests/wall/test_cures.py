@@ -102,7 +102,7 @@ def test_one_time_too_fine_says_so_beside_others_that_fit(tmp_path: Path) -> Non
 def test_bytes_that_are_no_text_are_to_be_converted(tmp_path: Path) -> None:
     error = refused(world_of(tmp_path, "string", "csv"), b"id,v\n1,a\xff\n2,\xfe\n", "csv")
     assert NOT_UTF8 in error.details["reason"]
-    assert "iconv" in str(error.cure)
+    assert "source.encoding" in str(error.cure)
 
 
 def test_a_single_row_that_cannot_be_read_does_not_wait_in_quarantine(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ the rounds, after a round that warms up. A slope is that of log(cost) over log(s
 
 `--large` adds 10⁷ rows and 10⁴ parts, for some minutes more. `--json` writes what was found;
 `--write` puts the tables of such a file, by default those of `benchmarks/slopes.json`, into
-docs/explanation/scale.md and draws docs/images/slopes.svg, and measures nothing.
+docs/explanation/slopes.md and draws docs/images/slopes.svg, and measures nothing.
 """
 
 import argparse
@@ -160,7 +160,7 @@ def filled(text: str, document: Document) -> str:
 def write(stored: Path) -> None:
     """Put tables and chart where readers find them."""
     document = json.loads(stored.read_text("utf-8"))
-    page = DOCS / "explanation" / "scale.md"
+    page = DOCS / "explanation" / "slopes.md"
     page.write_text(filled(page.read_text("utf-8"), document), "utf-8")
     (DOCS / "images" / "slopes.svg").write_text(slopes_page.chart(document), "utf-8")
 

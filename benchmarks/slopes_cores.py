@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -68,9 +68,10 @@ class Job:
 
     wall: float
     cpu: float  # of all processes
-    driver: float  # of these, the driver's and, in local mode, everybody's
+    driver: float  # of these, the driver's; in local mode everybody's
     in_tasks: float  # the times of all tasks, added up
     tasks: int
+    stored_bytes: int = 0  # of the runs that the ingest wrote
 
 
 @contextmanager
@@ -143,7 +144,7 @@ def jobs_of(spark: Any, data: Data, workers: Sequence[int]) -> dict[str, Job]:
             frame.write.format("noop").mode("overwrite").save()
 
         found["full read"] = job(spark, workers, read)
-        return found
+        return {name: replace(took, stored_bytes=stored) for name, took in found.items()}
     finally:
         home.remove()
 
@@ -237,7 +238,7 @@ def begun(folder: Path, way: Way) -> Iterator[Connection]:
             yield mine
         finally:
             mine.send(None)
-            process.join(60)
+            process.join(20)
             if process.is_alive():
                 process.kill()
     finally:

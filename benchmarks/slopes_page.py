@@ -15,7 +15,9 @@ TITLES: Final = {
     "files": "source files of the same rows",
     "parts": "parts of the same rows",
 }
-TASK_BYTES: Final = 64 << 20  # of a task's source files, as settings have it
+# That a task reads at most: of source files, or of parts (`ingest.task_bytes`, `compact.tasks`,
+# `spark.rows`).
+TASK_BYTES: Final = {"ingest": 64 << 20, "compaction": 96 << 20, "full read": 256 << 20}
 MODEL_ROWS: Final = (10**7, 10**8, 10**9, 10**10)
 MODEL_CORES: Final = (1, 8, 64, 512)
 POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -242,7 +244,8 @@ def machines(document: Document) -> list[Machines]:
         more = cut["tasks"] - few["tasks"]
         task = max(0.0, cut["driver"] - few["driver"]) / more if more > 0 else 0.0
         fixed = max(0.0, few["wall"] - few["in_tasks"] / 2)
-        size = TASK_BYTES / cores["bytes_a_row"]
+        stored = every["stored_bytes"] / rows["all"]
+        size = TASK_BYTES[operation] / (cores["bytes_a_row"] if operation == "ingest" else stored)
         made.append(Machines(operation, start, fixed, in_tasks.unit, task, size))
     return made
 

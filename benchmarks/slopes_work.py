@@ -8,9 +8,10 @@ thread of one process; Arrow may use both cores.
 import gc
 import shutil
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -46,7 +47,9 @@ class Costs:
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
-    stages: Counter[str] = field(default_factory=Counter)  # of all rounds together
+    stages: defaultdict[str, float] = field(  # of all rounds together
+        default_factory=lambda: defaultdict(float)
+    )
 
     def measure(self, work: Callable[[], Any], *, again: bool = False) -> Any:
         """Do it, and return the last answer; `again`: so often that the stages can be seen."""
@@ -59,7 +62,8 @@ class Costs:
         used, took = time.process_time() - cpu, time.perf_counter() - began
         self.cpu.append(used / times)
         self.wall.append(took / times)
-        self.stages.update({name: spent / times for name, spent in stages.seconds.items()})
+        for name, spent in stages.seconds.items():
+            self.stages[name] += spent / times
         self.stages[WAITING] += max(0.0, took - used) / times
         return answer
 
@@ -183,7 +187,7 @@ def commit_empty(stores: Any, name: str) -> None:
     machine.append(name, token=f"empty-{lower}", lower=lower, upper=lower + 1)
 
 
-def round_of(found: Measured, size: float, shape: Shape, paths: Sequence[Path], rows: int) -> None:
+def round_of(size: int, shape: Shape, paths: Sequence[Path], rows: int, found: Measured) -> None:
     """Measure every operation once, on a shard that is made of the files."""
     home = Home.beside(paths)
     try:
@@ -201,18 +205,14 @@ def over_rows(folder: Path, sizes: Sequence[int], rounds: int) -> Measured:
     """Measure shards of `events` of these rows, in turn."""
     shape = SHAPES["events"]
     made = {n: sources(folder / f"rows-{n}", shape, n, RUNS) for n in sizes}
-    return in_turn(rounds, {
-        float(n): lambda found, n=n: round_of(found, n, shape, made[n], n) for n in sizes
-    })  # fmt: skip
+    return in_turn(rounds, {n: partial(round_of, n, shape, made[n], n) for n in sizes})
 
 
 def over_columns(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Measured:
     """Measure shards of the same rows with these columns, in turn."""
     shapes = {n: shape_of(n) for n in sizes}
     made = {n: sources(folder / f"columns-{n}", shapes[n], rows, RUNS) for n in sizes}
-    return in_turn(rounds, {
-        float(n): lambda found, n=n: round_of(found, n, shapes[n], made[n], rows) for n in sizes
-    })  # fmt: skip
+    return in_turn(rounds, {n: partial(round_of, n, shapes[n], made[n], rows) for n in sizes})
 
 
 def over_files(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Measured:
@@ -220,7 +220,7 @@ def over_files(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Me
     shape = SHAPES["events"]
     made = {n: sources(folder / f"files-{n}", shape, rows, n) for n in sizes}
 
-    def once(found: Measured, files: int) -> None:
+    def once(files: int, found: Measured) -> None:
         home = Home.beside(made[files], task_bytes=IngestSettings().task_bytes)
         try:
             home.create(shape)
@@ -228,7 +228,7 @@ def over_files(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Me
         finally:
             home.remove()
 
-    return in_turn(rounds, {float(n): lambda found, n=n: once(found, n) for n in sizes})
+    return in_turn(rounds, {n: partial(once, n) for n in sizes})
 
 
 def over_parts(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Measured:
@@ -243,7 +243,7 @@ def over_parts(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Me
         spark_read.build(Settings(store), n, rows // n)
         stores[n] = open_stores(store)
 
-    def once(found: Measured, parts: int) -> None:
+    def once(parts: int, found: Measured) -> None:
         here, name = stores[parts], spark_read.NAME
 
         def read() -> int:
@@ -255,10 +255,10 @@ def over_parts(folder: Path, sizes: Sequence[int], rows: int, rounds: int) -> Me
         assert kept < max(2, parts / 20), kept
         found["commit"][parts].measure(lambda: commit_empty(here, name), again=True)
 
-    return in_turn(rounds, {float(n): lambda found, n=n: once(found, n) for n in sizes})
+    return in_turn(rounds, {n: partial(once, n) for n in sizes})
 
 
-def in_turn(rounds: int, turns: Mapping[float, Callable[[Measured], None]]) -> Measured:
+def in_turn(rounds: int, turns: Mapping[int, Callable[[Measured], None]]) -> Measured:
     """Return what the turns measure in these rounds, after one of the smallest that warms up."""
     pa.set_cpu_count(2)
     turns[min(turns)](costs_by_size())

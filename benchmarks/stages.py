@@ -9,7 +9,7 @@ Errs: a stage may be charged with up to `EVERY_S` of the one before it, at each 
 
 import signal
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
@@ -52,7 +52,7 @@ class Stages:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._last = 0.0
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/scale.md are those that the arithmetic gives today."""
+"""The tables of scale.md are those of today's arithmetic, those of slopes.md of the stored run."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_a_terabyte_is_paid_at_the_price_of_its_tier() -> None:
 
 def test_the_slopes_are_those_of_the_run_that_is_stored() -> None:
     document = json.loads(slopes.STORED.read_text("utf-8"))
-    text = (slopes.DOCS / "explanation" / "scale.md").read_text("utf-8")
+    text = (slopes.DOCS / "explanation" / "slopes.md").read_text("utf-8")
     assert slopes.filled(text, document) == text, "run: python -m benchmarks.slopes --write"
     drawn = (slopes.DOCS / "images" / "slopes.svg").read_text("utf-8")
     assert drawn == slopes_page.chart(document)

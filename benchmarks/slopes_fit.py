@@ -90,12 +90,12 @@ class Bend:
     def __str__(self) -> str:
         """Return the bend in words."""
         weighs = self.after if self.slope > 1 else self.before
-        where = (
-            f"{self.low:,.0f} to {self.high:,.0f}: {self.stage}, {weighs / self.whole:.0%} of it"
-        )
-        if self.before <= 0:
-            return f"{where}, begins"
-        return f"{where}, grows {self.after / self.before:.1f} times"
+        share = f"{weighs / self.whole:.0%}".replace("%", " %")
+        times = f"{self.after / self.before:.1f} times" if self.before > 0 else "from nothing"
+        if self.slope > 1:
+            growth = f"grows {times} from {self.low:,.0f}"
+            return f"{self.stage} {growth} and is {share} at {self.high:,.0f}"
+        return f"{self.stage}, {share} at {self.low:,.0f}, grows {times} to {self.high:,.0f}"
 
 
 def bends_of(

@@ -97,7 +97,7 @@ def power(size: float) -> str:
 
 
 def _steps(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
+    return ", ".join(f"{round(value, 2) + 0.0:.2f}" for value in values)
 
 
 # ---------------------------------------------------------------------------- plain text
@@ -164,7 +164,8 @@ class Gain:
         without = self.idle[1] / 2 - self.idle[0] / 2
         slower = (self.in_tasks[1] - self.in_tasks[0]) / 2
         if without >= slower:
-            return f"cores without a task, {self.idle[1] / 2 / self.two:.0%} of the time"
+            share = 100 * self.idle[1] / 2 / self.two
+            return f"cores without a task, {share:.0f} % of the time"
         return f"tasks, {self.in_tasks[1] / self.in_tasks[0]:.2f} times as slow beside each other"
 
 
@@ -216,7 +217,7 @@ class Machines:
 
     operation: str
     start: float  # of a session
-    fixed: float  # without a task, whatever the rows
+    fixed: float  # of the driver, however many rows
     row: float  # in tasks, of a row
     task: float  # of the driver's processor, for a task
     rows_a_task: float
@@ -289,10 +290,11 @@ def table(document: Document, over: str) -> str:
     ]
     for one in chosen:
         fit: Fit = line_of(one.sizes, one.cpu)
+        steps = _steps(steps_of(one.sizes, one.cpu))
         made.append(
             f"| {one.operation} | "
             + " | ".join(seconds(cost) for cost in one.cpu)
-            + f" | {slope_of(one.sizes, one.cpu):.2f} | {_steps(steps_of(one.sizes, one.cpu))} "
+            + f" | {_steps([slope_of(one.sizes, one.cpu)])} | {steps} "
             f"| {seconds(fit.fixed)} | {unit(fit.unit)} | {one.word} |"
         )
     return "\n".join(made)

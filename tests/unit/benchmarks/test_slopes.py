@@ -76,7 +76,10 @@ def test_a_planted_bend_is_found_at_its_step_and_names_its_stage() -> None:
     assert (low.stage, middle.stage, high.stage) == ("the state", "the state", "pairs")
     assert (high.low, high.high) == (1_000, 10_000)
     assert high.slope > 1 > middle.slope > low.slope
-    assert "1,000 to 10,000" in word_of(SIZES, costs, stages)
+    assert word_of(SIZES, costs, stages) == (
+        "the state, 95 % at 10, grows 1.0 times to 1,000; "
+        "pairs grows 9000.0 times from 1,000 and is 90 % at 10,000"
+    )
 
 
 def test_a_straight_line_and_a_flat_one_have_no_bend() -> None:
@@ -117,7 +120,7 @@ def test_what_a_second_core_loses_to_is_named() -> None:
 
     assert gain(5.0, 1.0, 9.0).word == "nothing"
     assert gain(5.0, 1.0, 9.0).slope == pytest.approx(1.0)
-    assert gain(8.0, 7.0, 9.0).word.startswith("cores without a task, 44 %".replace(" %", "%"))
+    assert gain(8.0, 7.0, 9.0).word.startswith("cores without a task, 44 %")
     assert gain(8.0, 1.0, 15.0).word.startswith("tasks, 1.67 times as slow")
 
 
@@ -127,6 +130,51 @@ def test_more_cores_than_tasks_give_nothing_and_the_driver_is_never_shared() -> 
     assert one.wall(1e6, 1) == one.wall(1e6, 64) == pytest.approx(8 + 1 + 0.02 + 10)
     assert one.wall(1e9, 1e9) == pytest.approx(8 + 1 + 20 + 10)
     assert one.most_cores == pytest.approx(500)
+
+
+def job(wall: float, in_tasks: float, driver: float, tasks: int = 8) -> dict[str, float]:
+    return {
+        "wall": wall,
+        "cpu": in_tasks,
+        "driver": driver,
+        "in_tasks": in_tasks,
+        "tasks": tasks,
+        "stored_bytes": 64 << 20,
+    }
+
+
+def test_the_model_of_several_machines_is_made_of_what_two_executors_took() -> None:
+    """Planted: 2 s without a task, 10 µs a row in tasks, 50 ms of the driver for each task."""
+    two = {
+        "few": {"ingest": job(2 + 0.5, 1.0, 0.4)},
+        "all": {"ingest": job(2 + 5.0, 10.0, 0.4)},
+        "cut": {"ingest": job(9.0, 1.0, 0.4 + 56 * 0.05, 64)},
+    }
+    one = {"all": {"ingest": job(2 + 10.0, 10.0, 0.4)}}
+    jobs = {"1 executor": one, "2 executors": two, "local[1]": one, "local[2]": two}
+    document = {
+        "series": [],
+        "cores": {
+            "rows": {"few": 100_000, "all": 1_000_000, "cut": 100_000},
+            "bytes_a_row": (64 << 20) / 1e6,
+            "starts": {"2 executors": 7.0},
+            "jobs": jobs,
+        },
+    }
+
+    [made] = slopes_page.machines(document)
+
+    assert (made.start, made.fixed, made.rows_a_task) == pytest.approx((7.0, 2.0, 1e6))
+    assert (made.row, made.task) == pytest.approx((1e-5, 0.05))
+    assert made.wall(1e9, 100) == pytest.approx(7 + 2 + 50 + 100)
+    assert made.most_cores == pytest.approx(200)
+    assert [gain.times for gain in slopes_page.gains(document)] == pytest.approx([12 / 7] * 2)
+    assert {gain.word for gain in slopes_page.gains(document)} == {
+        "cores without a task, 29 % of the time"
+    }
+    assert "| ingest | 7.0 s | 2.0 s | 50 ms | 10.0 s | 200 |" in slopes_page.machines_table(
+        document
+    )
 
 
 def test_a_process_is_bound_to_some_cores_for_a_while() -> None:

@@ -86,7 +86,7 @@ def _short(value: float) -> float:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Run what is asked for, and return the document."""
+    """Run what is asked for, and return the document; each part is stored as it ends."""
     document: dict[str, Any] = {
         "cpus": os.cpu_count(),
         "rounds": options.rounds,
@@ -112,10 +112,11 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
                 document["cores"] = cores(Path(folder), options.of_cores, rounds)
             else:
                 document["series"] += series(over, runs[over](Path(folder)))
-        took = time.monotonic() - began
-        print(f"{over}: {took:.0f} s so far, load {os.getloadavg()[0]:.1f}", flush=True)
-    document["load_after"] = round(os.getloadavg()[0], 1)
-    document["seconds"] = round(time.monotonic() - began)
+        document["seconds"] = round(time.monotonic() - began)
+        document["load_after"] = round(os.getloadavg()[0], 1)
+        print(f"{over}: {document['seconds']} s, load {document['load_after']}", flush=True)
+        if options.json is not None:
+            options.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     return document
 
 
@@ -178,7 +179,7 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="10⁷ rows and 10⁴ parts, too")
-    parser.add_argument("--json", type=Path, help="also write what was found to this file")
+    parser.add_argument("--json", type=Path, help="a file for what was found")
     parser.add_argument("--write", type=Path, nargs="?", const=STORED, help="see above")
     options = parser.parse_args(words)
     if options.large:
@@ -196,8 +197,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is stopped, too
     document = measured(options)
     show(document)
-    if options.json is not None:
-        options.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     return 0
 
 

@@ -12,10 +12,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from strata.model.settings import SparkSettings
 
 TASKS: Final = 8  # of an ingest, and of a compaction: more than cores
 MANY_TASKS: Final = 64  # of the ingest that shows what a task costs the driver
+END_S: Final = 20.0  # that a driver has to end its work
 SETTLE_S: Final = 0.3  # until Spark has counted the tasks that ended
 OPERATIONS: Final = ("ingest", "compaction", "full read")
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -237,9 +239,18 @@ def begun(folder: Path, way: Way) -> Iterator[Connection]:
         try:
             yield mine
         finally:
-            mine.send(None)
-            process.join(20)
-            if process.is_alive():
-                process.kill()
+            ended(process, mine)
     finally:
         processes.stop()
+
+
+def ended(process: BaseProcess, pipe: Connection) -> None:
+    """Ask a driver to end; kill it, and all below it, if it still works after a while."""
+    with suppress(OSError):  # it has ended
+        pipe.send(None)
+    process.join(END_S)
+    if process.is_alive() and process.pid is not None:
+        for one in reversed(psutil.Process(process.pid).children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.kill()

@@ -239,12 +239,12 @@ def begun(folder: Path, way: Way) -> Iterator[Connection]:
         try:
             yield mine
         finally:
-            ended(process, mine)
+            stop(process, mine)
     finally:
         processes.stop()
 
 
-def ended(process: BaseProcess, pipe: Connection) -> None:
+def stop(process: BaseProcess, pipe: Connection) -> None:
     """Ask a driver to end; kill it, and all below it, if it still works after a while."""
     with suppress(OSError):  # it has ended
         pipe.send(None)

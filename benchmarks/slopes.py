@@ -188,13 +188,19 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def _end(*_: object) -> None:
+    """End, and stop what was started; another signal must not keep it from that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
+
+
 def main() -> int:
     """Measure and print, or write the page."""
     options = options_of()
     if options.write is not None:
         write(options.write)
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is stopped, too
+    signal.signal(signal.SIGTERM, _end)
     document = measured(options)
     show(document)
     return 0

@@ -118,7 +118,6 @@ class Home:
 
     folder: Path
     task_bytes: int  # of source files in a task
-    memory_bytes: int = CompactSettings().memory_bytes
 
     def __post_init__(self) -> None:
         """Open the stores."""
@@ -126,7 +125,7 @@ class Home:
         self.settings = Settings(
             store=StoreSettings(blob, state, str(self.folder.parent)),
             ingest=IngestSettings(task_bytes=self.task_bytes),
-            compact=CompactSettings(memory_bytes=self.memory_bytes, debt_runs=0),
+            compact=CompactSettings(debt_runs=0),
         )
         self.stores = open_stores(self.settings.store)
 

@@ -1,6 +1,6 @@
 """A small line chart as SVG: panels under one another, a logarithmic axis below each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, log10
@@ -28,6 +28,7 @@ class Panel:
     title: str
     below: str  # what the horizontal axis counts
     lines: Sequence[Line]
+    steep: bool = False  # the other axis is logarithmic too, from 1
 
 
 def draw(panels: Sequence[Panel]) -> str:
@@ -45,17 +46,18 @@ def _panel(panel: Panel, offset: int) -> str:
     points = [point for line in panel.lines for point in line.points]
     decades = max(1, ceil(log10(max(x for x, _ in points))))
     highest = max(1.0, *(y for _, y in points)) * 1.05
-    step = max(1, round(highest / 6))
+    powers = max(1, ceil(log10(highest / 1.05)))
 
     def across(x: float) -> float:
         return LEFT + log10(x) / decades * (WIDTH - LEFT - RIGHT)
 
     def down(y: float) -> float:
-        return offset + HEIGHT - BOTTOM - y / highest * (HEIGHT - TOP - BOTTOM)
+        part = log10(max(y, 1.0)) / powers if panel.steep else y / highest
+        return offset + HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 
-    right, bottom = WIDTH - RIGHT, down(0)
+    right, bottom = WIDTH - RIGHT, down(1 if panel.steep else 0)
     parts = [f'<text x="{LEFT}" y="{offset + 20}" font-weight="bold">{escape(panel.title)}</text>']
-    for value in range(0, int(highest) + 1, step):
+    for value in _marks(highest, powers, steep=panel.steep):
         y = down(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#e3e3e3"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value}</text>')
@@ -77,3 +79,11 @@ def _panel(panel: Panel, offset: int) -> str:
             f'<text x="{right + 40}" y="{y}">{escape(line.name)}</text>',
         ]
     return "".join(parts)
+
+
+def _marks(highest: float, powers: int, *, steep: bool) -> Iterator[int]:
+    """Yield the values that get a line across."""
+    if steep:
+        yield from (10**power for power in range(powers + 1))
+    else:
+        yield from range(0, int(highest) + 1, max(1, round(highest / 6)))

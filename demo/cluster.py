@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -104,6 +104,16 @@ def _databases() -> dict[str, str]:
 
 def _spark(processes: Processes) -> str:
     """Start master and workers; return the master's address once all have registered."""
+    return standalone(processes, SPARK, WORKERS)
+
+
+def standalone(processes: Processes, folder: Path, workers: int, *, pinned: bool = False) -> str:
+    """Start a master and workers of one core each; return the master's address once all are there.
+
+    `folder` gets their logs and files. `pinned`: each worker, and all that it starts, stays on a
+    processor of its own.
+    Raises: StartError when one ends, or none answers in time.
+    """
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -112,13 +122,13 @@ def _spark(processes: Processes) -> str:
     environment = {**worker_environment(), "SPARK_HOME": str(home)}
     master = f"spark://127.0.0.1:{port}"
 
-    def begin(name: str, kind: str, *words: str) -> None:
+    def begin(name: str, kind: str, *words: str, before: Sequence[str] = ()) -> None:
         command = [launcher, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *words]
-        processes.start(name, command, environment, SPARK / f"{name}.log")
+        processes.start(name, [*before, *command], environment, folder / f"{name}.log")
 
     begin("master", "master.Master", "--port", str(port), "--webui-port", str(web))
     _until(lambda: _alive(web) is not None, processes)
-    for number in range(1, WORKERS + 1):
+    for number in range(1, workers + 1):
         begin(
             f"worker-{number}",
             "worker.Worker",
@@ -129,10 +139,11 @@ def _spark(processes: Processes) -> str:
             "--memory",
             WORKER_MEMORY,
             "--work-dir",
-            str(SPARK / f"work-{number}"),
+            str(folder / f"work-{number}"),
             master,
+            before=["taskset", "--cpu-list", str(number - 1)] if pinned else [],
         )
-    _until(lambda: _alive(web) == WORKERS, processes)
+    _until(lambda: _alive(web) == workers, processes)
     return master
 
 

@@ -1,6 +1,8 @@
-"""The tables of docs/explanation/scale.md are those that the arithmetic gives today."""
+"""The tables of scale.md are those of today's arithmetic, those of slopes.md of the stored run."""
 
-from benchmarks import scale
+import json
+
+from benchmarks import scale, slopes, slopes_page
 
 
 def test_the_tables_are_up_to_date() -> None:
@@ -20,3 +22,11 @@ def test_more_bytes_never_take_less() -> None:
 def test_a_terabyte_is_paid_at_the_price_of_its_tier() -> None:
     terabytes = (1, 50, 51, 500, 501)
     assert [scale.month(n * scale.TB) for n in terabytes] == [23, 1150, 1172, 11050, 11071]
+
+
+def test_the_slopes_are_those_of_the_run_that_is_stored() -> None:
+    document = json.loads(slopes.STORED.read_text("utf-8"))
+    text = (slopes.DOCS / "explanation" / "slopes.md").read_text("utf-8")
+    assert slopes.filled(text, document) == text, "run: python -m benchmarks.slopes --write"
+    drawn = (slopes.DOCS / "images" / "slopes.svg").read_text("utf-8")
+    assert drawn == slopes_page.chart(document)

@@ -13,6 +13,7 @@ from strata.format.part import Description
 from strata.ingest.aside import Aside
 from strata.ingest.in_place import refer_file
 from strata.ingest.land.files import SourceFile, Straight, check_unchanged, fingerprint
+from strata.ingest.land.source_file import Dialect
 from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined, verified_as
 from strata.ingest.readers.read import read_file
@@ -125,7 +126,7 @@ def _read_together(
 ) -> list[FileUpdates]:
     """Return the updates of small files, read as one; empty: each must be read by itself."""
     source = task.spec.source
-    whole = joined(files, source.format, hashes, source.encoding)
+    whole = joined(files, source.format, hashes, Dialect.of(source))
     if whole is None:
         return []
     how = task.verify

@@ -1,10 +1,10 @@
 """Reads many small files as one text, if that gives the same as reading each by itself.
 
 Opening a reader costs a thousand times as much as reading the rows of a tiny file. Records of JSON
-lines and of plain CSV end with their line, so whole files can be concatenated. Unusual files (a
-packed file, a quote, another header, a byte order mark) are not joined. Callers use the rows of a
-joined text only if none is rejected. Otherwise each file must be read by itself, to find the file
-of a bad row and files of the wrong shape.
+lines and of CSV end with their line, so whole files can be concatenated. Unusual files (a packed
+file, a quote that is open at the end, another header, a byte order mark) are not joined. Callers
+use the rows of a joined text only if none is rejected. Otherwise each file must be read by itself,
+to find the file of a bad row and files of the wrong shape.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,9 +14,8 @@ from typing import Final
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, bytes_fingerprint, is_packed, stored_bytes
 from strata.ingest.land.recode import text_in
-from strata.ingest.land.source_file import FileRange
+from strata.ingest.land.source_file import Dialect, FileRange
 from strata.ingest.readers.formats.interface import format_of
-from strata.model.charsets import UTF_8
 from strata.model.spec import ORDERED, ShardSpec
 
 TINY_BYTES: Final = 1 << 16  # smaller files are verified as one
@@ -60,7 +59,7 @@ def joined(
     files: Sequence[SourceFile],
     format: str,
     read: dict[str, str] | None = None,
-    encoding: str = UTF_8,
+    dialect: Dialect = Dialect(),  # noqa: B008 - frozen
 ) -> SourceFile | None:
     """Return files joined as one loaded file; None: they must be read one by one.
 
@@ -68,10 +67,12 @@ def joined(
     """
     try:
         stored = [stored_bytes(file) for file in files]
-        texts = [text_in(file, encoding, data) for file, data in zip(files, stored, strict=True)]
+        texts = [
+            text_in(file, dialect.encoding, data) for file, data in zip(files, stored, strict=True)
+        ]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None
-    data = format_of(format).joined(texts)
+    data = format_of(format).joined(texts, dialect)
     if data is None:
         return None
     if read is not None:

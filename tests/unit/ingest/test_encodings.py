@@ -165,7 +165,7 @@ def test_small_files_are_read_together_in_each_encoding(tmp_path: Path) -> None:
         [group] = bundles(files, world.state.spec)
 
         hashes: dict[str, str] = {}
-        whole = joined(group, "csv", hashes, world.state.spec.source.encoding)
+        whole = joined(group, "csv", hashes, Dialect.of(world.state.spec.source))
 
         assert whole is not None
         assert whole.piece is not None

@@ -340,18 +340,31 @@ class Csv(TextFormat):
         columns = _columns(tables, dialect.nulls)
         return (*nulls, *found, *doubted_marks(columns, types, marks))
 
-    def joined(self, texts: Sequence[bytes]) -> bytes | None:
-        """See `Format`."""
+    def joined(self, texts: Sequence[bytes], dialect: Dialect) -> bytes | None:
+        """See `Format`: a header that is one line, and records that end where their text does."""
         header, _, _ = texts[0].partition(b"\n")
-        if not header.strip() or header.startswith(BOM):
+        if not header.strip() or header.startswith(BOM) or not _ends(header + b"\n", dialect):
             return None
         bodies = []
         for text in texts:
             first, _, body = text.partition(b"\n")
-            if first != header or b'"' in text or b"\r" in text:
+            body = body if body.endswith(b"\n") or not body else body + b"\n"
+            if first != header or _has_lone_returns(text) or not _ends(body, dialect):
                 return None
-            bodies.append(body if body.endswith(b"\n") or not body else body + b"\n")
+            bodies.append(body)
         return b"\n".join([header, b"".join(bodies)])
+
+
+def _has_lone_returns(text: bytes) -> bool:
+    return b"\r" in text and text.count(b"\r") > text.count(b"\r\n")
+
+
+def _ends(text: bytes, dialect: Dialect) -> bool:
+    """Return whether a text with a line break at its end has no quote that is open there."""
+    if b'"' not in text:
+        return True
+    records = CsvRecords(dialect.delimiter)
+    return records.take(text)[0] == len(text)
 
 
 FORMAT = Csv()

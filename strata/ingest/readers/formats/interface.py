@@ -70,8 +70,8 @@ class Format(Protocol):
         """Return what a proposal makes of texts that may mean something else, for a person."""
         return ()
 
-    def joined(self, texts: Sequence[bytes]) -> bytes | None:
-        """Return the bytes of files as those of one file; None: read each by itself."""
+    def joined(self, texts: Sequence[bytes], dialect: Dialect) -> bytes | None:
+        """Return the UTF-8 of files as that of one file; None: read each by itself."""
         return None
 
 

@@ -34,7 +34,7 @@ class JsonLines(TextFormat):
         """See `Format`."""
         return guess_messages(read_lines(file), envelope)
 
-    def joined(self, texts: Sequence[bytes]) -> bytes | None:
+    def joined(self, texts: Sequence[bytes], dialect: Dialect) -> bytes | None:
         """See `Format`."""
         if any(text.startswith(BOM) for text in texts):
             return None

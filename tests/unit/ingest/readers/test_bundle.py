@@ -38,7 +38,9 @@ LINES: Final = {
     "csv": [
         "id,at,text", "text,id,at", "id,at", "1,1970-01-01T05:00:00Z,a", "", "a,b,c,d",
         '2,1970-01-01T05:00:00Z,"b', 'c"', "x,1970-01-01T05:00:00Z,d", "NA,NA,NA", "\r", "\ufeff",
-        "3,1970-01-01T05:00:00Z", "8,1969-01-01T00:00:00Z,e", "9,1970-01-01T05:00:00Z,ö",
+        "3,1970-01-01T05:00:00Z", '"4","1970-01-01T05:00:00Z","f, g"', '"id","at","text"',
+        '5,1970-01-01T05:00:00Z,"h""', '"', '6,1970-01-01T05:00:00Z,i"j"\r',
+        "8,1969-01-01T00:00:00Z,e", "9,1970-01-01T05:00:00Z,ö",
         "9,1970-01-01T05:00:00Z,ä",  # whose bytes are made invalid
     ],
 }  # fmt: skip
@@ -80,6 +82,7 @@ def test_files_together_are_the_files_one_by_one(
     @settings(max_examples=tries(25, 1500), deadline=None)
     @given(files_of(format))
     @example([f"{LINES[format][0]}\n", LINES[format][0]])
+    @example(['"id","at","text"\r\n1,"1970-01-01T05:00:00Z","b\r\nc"'] * 2)
     @example(
         ['id,at,text\n1,1970-01-01T05:00:00Z,"b', 'id,at,text\nc"']
     )  # joined, the quotes would be balanced

@@ -8,6 +8,7 @@ import pyarrow.orc as po
 import pytest
 
 from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.readers.formats.csv import FORMAT as CSV
@@ -38,20 +39,33 @@ def put(folder: Path, name: str, data: bytes) -> SourceFile:
         ([b"a,b\n1,2", b"b,a\n1,2"], None),
         ([b"a,b\n1,2", BOM + b"a,b\n1,2"], None),
         ([BOM + b"a,b\n1,2"], None),
-        ([b"a,b\n1,2", b'a,b\n1,"2"'], None),
-        ([b"a,b\r\n1,2"], None),
+        ([b"a,b\n1,2", b'a,b\n1,"2"'], b'a,b\n1,2\n1,"2"\n'),
+        ([b'"a","b"\n1,"2\n3"', b'"a","b"\n1,"2""'], None),
+        ([b'"a","b"\n1,"2\n3"', b'"a","b"\n1,"2"""'], b'"a","b"\n1,"2\n3"\n1,"2"""\n'),
+        ([b'a,b\n1,2"3', b'a,b\n4,5"6'], b'a,b\n1,2"3\n4,5"6\n'),
+        ([b'a,b\n1,2"3,"', b'a,b\n4,5"6'], None),
+        ([b'"a\n",b\n1,2', b'"a\n",b\n3,4'], None),
+        ([b"a,b\r\n1,2", b"a,b\r\n3,4\r\n"], b"a,b\r\n1,2\n3,4\r\n"),
+        ([b"a,b\r\n1,2\r"], None),
+        ([b"a,b\r1,2", b"a,b\r1,2"], None),
         ([b" \n1,2"], None),
     ],
 )
 def test_csv_of_one_header_is_one_text(texts: list[bytes], together: bytes | None) -> None:
-    assert CSV.joined(texts) == together
+    assert CSV.joined(texts, Dialect()) == together
+
+
+def test_where_a_quote_opens_depends_on_the_delimiter() -> None:
+    texts = [b'a;b\n1,";2', b"a;b\n3;4"]
+    assert CSV.joined(texts, Dialect(";")) == b'a;b\n1,";2\n3;4\n'
+    assert CSV.joined(texts, Dialect(",")) is None
 
 
 def test_lines_of_json_are_one_text_unless_one_has_a_mark() -> None:
     """Within a text the mark would be a character of its line, which no file has there."""
-    assert LINES.joined([b'{"a":1}', b'{"a":2}\n']) == b'{"a":1}\n{"a":2}\n'
-    assert LINES.joined([BOM + b'{"a":1}', b'{"a":2}']) is None
-    assert LINES.joined([b'{"a":1}', BOM + b'{"a":2}']) is None
+    assert LINES.joined([b'{"a":1}', b'{"a":2}\n'], Dialect()) == b'{"a":1}\n{"a":2}\n'
+    assert LINES.joined([BOM + b'{"a":1}', b'{"a":2}'], Dialect()) is None
+    assert LINES.joined([b'{"a":1}', BOM + b'{"a":2}'], Dialect()) is None
 
 
 def test_an_array_is_read_as_one_however_its_lines_break(tmp_path: Path) -> None:

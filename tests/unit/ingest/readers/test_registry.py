@@ -7,6 +7,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import PACKINGS, SourceFile
+from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.formats.interface import KEPT, Format, format_of
 from strata.ingest.readers.messages import MESSAGES
@@ -101,7 +102,8 @@ def test_a_format_that_does_not_say_so_is_not_cut_has_no_dialect_and_joins_no_fi
     bare = Bare()
     file = SourceFile("/x", "x", 1)
 
-    assert (bare.ranges(file, 1), bare.dialect([file]), bare.joined([b"x"])) == ((), None, None)
+    assert (bare.ranges(file, 1), bare.dialect([file])) == ((), None)
+    assert bare.joined([b"x"], Dialect()) is None
     assert not bare.joins
     assert bare.row_text is None
     assert "debezium" not in bare.envelopes

@@ -309,12 +309,15 @@ def chart(document: Document) -> str:
             continue
         first, last = chosen[0].sizes[0], chosen[0].sizes[-1]
         lines = [
-            Line(one.operation, [
-                (size / one.sizes[0], cost / one.cpu[0])
-                for size, cost in zip(one.sizes, one.cpu, strict=True)
-            ])
+            Line(
+                one.operation,
+                [
+                    (size / one.sizes[0], cost / one.cpu[0])
+                    for size, cost in zip(one.sizes, one.cpu, strict=True)
+                ],
+            )
             for one in chosen
-        ]  # fmt: skip
+        ]
         lines.append(Line("in proportion", [(1, 1), (last / first, last / first)], dashed=True))
         below = f"times {power(first)} {over}"
         panels.append(Panel(f"CPU time, times the first: {title}", below, lines, steep=True))

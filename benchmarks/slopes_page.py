@@ -262,14 +262,14 @@ def machines_table(document: Document) -> str:
         "|---|" + "---|" * (5 + len(MODEL_ROWS)),
     ]
     for one in machines(document):
-        most = f"{one.most_cores:,.0f}" if one.most_cores < 1e6 else "not seen"
+        most = f"{one.most_cores:,.0f}" if one.task else "not measured"
         modelled = [
             " · ".join(seconds(one.wall(rows, cores)) for cores in MODEL_CORES)
             for rows in MODEL_ROWS
         ]
         made.append(
             f"| {one.operation} | {seconds(one.start)} | {seconds(one.fixed)} "
-            f"| {seconds(one.task)} | {seconds(1e6 * one.row)} | {most} | "
+            f"| {seconds(one.task) if one.task else 'not measured'} | {seconds(1e6 * one.row)} | {most} | "
             + " | ".join(modelled)
             + " |"
         )

@@ -142,8 +142,8 @@ class Gain:
     kind: str
     one: float
     two: float  # by the clock
-    idle: tuple[float, float]  # core seconds by the clock without a task, on one core and on two
-    in_tasks: tuple[float, float]
+    idle: tuple[float, float]  # core seconds by the clock that nothing of it used, on one and two
+    used: tuple[float, float]  # CPU seconds
 
     @property
     def times(self) -> float:
@@ -162,11 +162,11 @@ class Gain:
         if lost <= 0.05 * self.one:
             return "nothing"
         without = self.idle[1] / 2 - self.idle[0] / 2
-        slower = (self.in_tasks[1] - self.in_tasks[0]) / 2
+        slower = (self.used[1] - self.used[0]) / 2
         if without >= slower:
             share = 100 * self.idle[1] / 2 / self.two
-            return f"cores without a task, {share:.0f} % of the time"
-        return f"tasks, {self.in_tasks[1] / self.in_tasks[0]:.2f} times as slow beside each other"
+            return f"cores that wait, {share:.0f} % of the time"
+        return f"more CPU time, {self.used[1] / self.used[0]:.2f} times"
 
 
 KINDS: Final = {"threads of one Java machine": "local[{}]", "executors": "{} executor{}"}
@@ -179,7 +179,7 @@ def gains(document: Document) -> list[Gain]:
         one, two = (jobs[pattern.format(n, "s" * (n > 1))]["all"] for n in (1, 2))
         for operation in one:
             a, b = one[operation], two[operation]
-            idle = (a["wall"] - a["in_tasks"], 2 * b["wall"] - b["in_tasks"])
+            idle = (a["wall"] - a["cpu"], 2 * b["wall"] - b["cpu"])
             found.append(
                 Gain(
                     operation,
@@ -187,7 +187,7 @@ def gains(document: Document) -> list[Gain]:
                     a["wall"],
                     b["wall"],
                     (max(0.0, idle[0]), max(0.0, idle[1])),
-                    (a["in_tasks"], b["in_tasks"]),
+                    (a["cpu"], b["cpu"]),
                 )
             )
     return found
@@ -218,7 +218,7 @@ class Machines:
     operation: str
     start: float  # of a session
     fixed: float  # of the driver, however many rows
-    row: float  # in tasks, of a row
+    row: float  # of the executors' processors, for a row
     task: float  # of the driver's processor, for a task
     rows_a_task: float
 
@@ -241,10 +241,11 @@ def machines(document: Document) -> list[Machines]:
     made = []
     for operation in jobs["all"]:
         few, every, cut = (jobs[data][operation] for data in ("few", "all", "cut"))
-        in_tasks = line_of([rows["few"], rows["all"]], [few["in_tasks"], every["in_tasks"]])
+        used = [job["cpu"] - job["driver"] for job in (few, every)]
+        in_tasks = line_of([rows["few"], rows["all"]], used)
         more = cut["tasks"] - few["tasks"]
         task = max(0.0, cut["driver"] - few["driver"]) / more if more > 0 else 0.0
-        fixed = max(0.0, few["wall"] - few["in_tasks"] / 2)
+        fixed = max(0.0, few["wall"] - used[0] / 2)
         stored = every["stored_bytes"] / rows["all"]
         size = TASK_BYTES[operation] / (cores["bytes_a_row"] if operation == "ingest" else stored)
         made.append(Machines(operation, start, fixed, in_tasks.unit, task, size))
@@ -261,14 +262,14 @@ def machines_table(document: Document) -> str:
         "|---|" + "---|" * (5 + len(MODEL_ROWS)),
     ]
     for one in machines(document):
-        most = f"{one.most_cores:,.0f}" if one.most_cores < 1e6 else "not seen"
+        most = f"{one.most_cores:,.0f}" if one.task else "not measured"
         modelled = [
             " · ".join(seconds(one.wall(rows, cores)) for cores in MODEL_CORES)
             for rows in MODEL_ROWS
         ]
         made.append(
             f"| {one.operation} | {seconds(one.start)} | {seconds(one.fixed)} "
-            f"| {seconds(one.task)} | {seconds(1e6 * one.row)} | {most} | "
+            f"| {seconds(one.task) if one.task else 'not measured'} | {seconds(1e6 * one.row)} | {most} | "
             + " | ".join(modelled)
             + " |"
         )
@@ -309,12 +310,15 @@ def chart(document: Document) -> str:
             continue
         first, last = chosen[0].sizes[0], chosen[0].sizes[-1]
         lines = [
-            Line(one.operation, [
-                (size / one.sizes[0], cost / one.cpu[0])
-                for size, cost in zip(one.sizes, one.cpu, strict=True)
-            ])
+            Line(
+                one.operation,
+                [
+                    (size / one.sizes[0], cost / one.cpu[0])
+                    for size, cost in zip(one.sizes, one.cpu, strict=True)
+                ],
+            )
             for one in chosen
-        ]  # fmt: skip
+        ]
         lines.append(Line("in proportion", [(1, 1), (last / first, last / first)], dashed=True))
         below = f"times {power(first)} {over}"
         panels.append(Panel(f"CPU time, times the first: {title}", below, lines, steep=True))

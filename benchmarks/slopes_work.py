@@ -103,13 +103,15 @@ def sources(folder: Path, shape: Shape, rows: int, files: int) -> list[Path]:
 def spec_of(shape: Shape) -> ShardSpec:
     """Return the declaration of the shard; rows are not read twice, as after its first week."""
     columns = [{"name": n, "type": t, "nullable": n != "id"} for n, t in shape.columns.items()]
-    return parse_spec({
-        "name": NAME,
-        "columns": columns,
-        "key": ["id"],
-        "source": {"format": "csv", "verify": "never"},
-        "write_format": "structured",
-    })  # fmt: skip
+    return parse_spec(
+        {
+            "name": NAME,
+            "columns": columns,
+            "key": ["id"],
+            "source": {"format": "csv", "verify": "never"},
+            "write_format": "structured",
+        }
+    )
 
 
 @dataclass

@@ -120,8 +120,8 @@ def test_what_a_second_core_loses_to_is_named() -> None:
 
     assert gain(5.0, 1.0, 9.0).word == "nothing"
     assert gain(5.0, 1.0, 9.0).slope == pytest.approx(1.0)
-    assert gain(8.0, 7.0, 9.0).word.startswith("cores without a task, 44 %")
-    assert gain(8.0, 1.0, 15.0).word.startswith("tasks, 1.67 times as slow")
+    assert gain(8.0, 7.0, 9.0).word.startswith("cores that wait, 44 %")
+    assert gain(8.0, 1.0, 15.0).word.startswith("more CPU time, 1.67 times")
 
 
 def test_more_cores_than_tasks_give_nothing_and_the_driver_is_never_shared() -> None:
@@ -135,7 +135,7 @@ def test_more_cores_than_tasks_give_nothing_and_the_driver_is_never_shared() -> 
 def job(wall: float, in_tasks: float, driver: float, tasks: int = 8) -> dict[str, float]:
     return {
         "wall": wall,
-        "cpu": in_tasks,
+        "cpu": in_tasks + driver,
         "driver": driver,
         "in_tasks": in_tasks,
         "tasks": tasks,
@@ -170,7 +170,7 @@ def test_the_model_of_several_machines_is_made_of_what_two_executors_took() -> N
     assert made.most_cores == pytest.approx(200)
     assert [gain.times for gain in slopes_page.gains(document)] == pytest.approx([12 / 7] * 2)
     assert {gain.word for gain in slopes_page.gains(document)} == {
-        "cores without a task, 29 % of the time"
+        "cores that wait, 26 % of the time"
     }
     assert "| ingest | 7.0 s | 2.0 s | 50 ms | 10.0 s | 200 |" in slopes_page.machines_table(
         document

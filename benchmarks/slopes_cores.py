@@ -3,8 +3,8 @@
 Each way to run Spark has a driver of its own for the whole run, and they take turns. `local[n]` has
 n cores of this machine for all that it is, Java and Python; a cluster of n executors has them too,
 each executor one of them alone, and its driver whichever of the n is free. CPU time is that of all
-processes of a way. Spark's own figures say how long its tasks took; the time without any task is
-the driver's.
+processes of a way. `in_tasks` is Spark's own count of its tasks' time; on a busy machine it has
+exceeded the clock, so no table is made of it.
 """
 
 import multiprocessing

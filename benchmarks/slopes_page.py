@@ -269,8 +269,8 @@ def machines_table(document: Document) -> str:
         ]
         made.append(
             f"| {one.operation} | {seconds(one.start)} | {seconds(one.fixed)} "
-            f"| {seconds(one.task) if one.task else 'not measured'} | {seconds(1e6 * one.row)} "
-            f"| {most} | " + " | ".join(modelled) + " |"
+            f"| {seconds(one.task) if one.task else 'not measured'} "
+            f"| {seconds(1e6 * one.row)} | {most} | " + " | ".join(modelled) + " |"
         )
     return "\n".join(made)
 

@@ -105,7 +105,7 @@ class Source:
         kept = header.startswith("\0")
         format = KEPT_FORMAT if kept else "csv" if header else "jsonl"
         spec = replace(task.spec, source=replace(task.spec.source, format=format))
-        file = _file("t", row, format)
+        file = _file("t", row, format, task.spec.source.encoding)
         try:
             again = _rejected(file, replace(task, spec=spec))
         except StrataError:

@@ -107,8 +107,8 @@ def test_a_reader_that_loses_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_retry_that_takes_what_was_refused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = sources._file
 
-    def cured(token, row, format):
-        return right(token, {**row, "raw": row["raw"].replace(b'"x"', b"5")}, format)
+    def cured(token, row, format, encoding):
+        return right(token, {**row, "raw": row["raw"].replace(b'"x"', b"5")}, format, encoding)
 
     monkeypatch.setattr(sources, "_file", cured)
     with pytest.raises(AssertionError, match="taken in"):

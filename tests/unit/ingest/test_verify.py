@@ -253,7 +253,8 @@ def test_a_new_source_is_looked_at_wholly_and_an_old_one_seldom(tmp_path: Path) 
 def test_the_lot_is_drawn_by_file_and_is_the_same_again(tmp_path: Path) -> None:
     world = world_of(tmp_path, "int64", "csv", same_content="each")
     for n in range(40):
-        world.put(f"in/1970-01-01-x{n}.csv", 'id,n\n"1",1\n')  # quoted: each is read by itself
+        # With a lone return each is read by itself
+        Path(world.put(f"in/1970-01-01-x{n}.csv", "")).write_bytes(b"id,n\n1,1\r")
     state = world.state
     world.now += 8 * DAY
     world.settings = replace(

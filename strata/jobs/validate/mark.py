@@ -7,6 +7,7 @@ it can be made anew, but for results; of these only the broken run's own may be 
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,8 +35,8 @@ def begin(directory: Path, folders: Folders, run: str, blank: str) -> None:
     `blank`: the index of a report that has none yet. Raises: OSError.
     """
     mark = directory / MARK
-    if mark.exists():
-        _tidy(directory, folders, mark.read_text("utf-8", "replace"))
+    if os.path.lexists(mark):
+        _tidy(directory, folders, _run_of(mark))
     write_whole(mark, run.encode())
     index = folders.site / INDEX
     index.parent.mkdir(parents=True, exist_ok=True)
@@ -59,25 +60,40 @@ def marked(index: str) -> str:
     return index if BANNER in index else index.replace(_MAIN, f"{_MAIN}{BANNER}", 1)
 
 
+def _run_of(mark: Path) -> str:
+    """Return the run that broke off; empty where somebody else has made the mark."""
+    if mark.is_symlink() or not mark.is_file():
+        return ""
+    run = mark.read_text("utf-8", "replace")
+    return run if Path(run).name == run else ""
+
+
 def _tidy(directory: Path, folders: Folders, run: str) -> None:
-    """Delete what the library makes anew and cannot read, and what the broken run half wrote."""
+    """Delete what the library makes anew and cannot read, and what the broken run half wrote.
+
+    Nothing is deleted that a link or a name leads to outside of the report.
+    """
     for part in [*directory.rglob(".*.part")]:
         part.unlink()
     works = directory / WORKS
     for name in _SETTINGS:
         (works / name).unlink(missing_ok=True)
-    for folder in _DERIVED:
-        _delete_unreadable(works / folder, "*.json")
-    for suite in folders.results.glob("*/"):
-        _delete_unreadable(suite / run, "*/*.json")
-
-
-def _delete_unreadable(folder: Path, names: str) -> None:
-    for file in folder.glob(names):
-        try:
-            json.loads(file.read_bytes())
-        except ValueError:
+    broken = [suite / run for suite in folders.results.glob("*/")] if run else []
+    files = [file for name in _DERIVED for file in (works / name).glob("*.json")]
+    files += [file for folder in broken for file in folder.glob("*/*.json")]
+    own = directory.resolve()
+    for file in files:
+        inside = file.parent.resolve().is_relative_to(own) and not file.is_symlink()
+        if inside and file.is_file() and not _is_json(file):
             file.unlink()
+
+
+def _is_json(file: Path) -> bool:
+    try:
+        json.loads(file.read_bytes())
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager

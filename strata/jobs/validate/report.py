@@ -109,7 +109,8 @@ def _build(
 def _alone(directory: Path) -> Iterator[None]:
     """Wait until nobody else on this machine builds this report; the pages are files."""
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / ".lock").open("w") as file:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # a link would lead elsewhere
+    with open(os.open(directory / ".lock", flags, 0o666), "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -81,6 +81,38 @@ def test_what_a_killed_build_has_half_written_is_made_anew(
     assert not [*tmp_path.rglob(".*.part")]
 
 
+def test_nothing_outside_of_the_report_is_deleted_or_emptied(tmp_path: Path) -> None:
+    """Who may write into the report's folder may not write what the job may."""
+    folder, other = tmp_path / "report", tmp_path / "other" / "time" / "keep.json"
+    other.parent.mkdir(parents=True)
+    other.write_text("{")
+    build(folder, "killed")
+    (folder / MARK).write_text("../../../../../other")
+    build(folder, "again")
+    checkpoints = folder / "gx" / "checkpoints"
+    checkpoints.rename(tmp_path / "moved")
+    (tmp_path / "moved" / "events.json").write_text("{")
+    checkpoints.symlink_to(tmp_path / "moved")
+    (folder / MARK).write_text("killed")
+    with pytest.raises(StrataError):
+        build(folder, "third")
+    (folder / ".lock").unlink()
+    (folder / ".lock").symlink_to(other)
+    with pytest.raises(Unavailable, match="the report cannot be written"):
+        build(folder, "fourth")
+    assert other.read_text() == (tmp_path / "moved" / "events.json").read_text() == "{"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda mark: mark.symlink_to("/nowhere")])
+def test_a_mark_that_is_no_file_is_not_waited_for(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    build(tmp_path, "first")
+    make(tmp_path / MARK)
+    build(tmp_path, "second")
+    assert not os.path.lexists(tmp_path / MARK)
+
+
 def test_a_half_result_of_another_run_is_an_error_as_before(tmp_path: Path) -> None:
     build(tmp_path, "other")
     (file,) = tmp_path.glob("gx/uncommitted/validations/*/other/*/*.json")

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
 from strata.store.cures import CURES
+from strata.store.local_file import open_itself
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
 _BOOKMARK: Final = "bookmark"
@@ -78,8 +79,8 @@ class ParquetFolder:
     def _alone(self) -> Iterator[None]:
         """Keep other programs from filling the folder until the block ends."""
         with self._usable():
-            file = (self.folder / _LOCK).open("w")
-        with file:
+            lock = open_itself(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        with open(lock, "r+b", buffering=0) as file:
             with self._usable():
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield

@@ -27,6 +27,7 @@ from strata.jobs.validate.pages import TITLE, Page, blank, written
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.jobs.validate.suites import NAMED, Suite, suite_of
 from strata.state.state import Merge
+from strata.store.local_file import open_itself
 from strata.sums.check import SumsCheck
 
 SITE: Final = "strata"
@@ -109,8 +110,8 @@ def _build(
 def _alone(directory: Path) -> Iterator[None]:
     """Wait until nobody else on this machine builds this report; the pages are files."""
     directory.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # a link would lead elsewhere
-    with open(os.open(directory / ".lock", flags, 0o666), "r+b", buffering=0) as file:
+    lock = open_itself(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    with open(lock, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -55,7 +55,7 @@ def check(root):
     writer = stress.Writer(root, 0)
     at, pending = writer.expected.upper - 1, writer.pending
     state = writer.machine.load(stress.NAME)
-    if (pending and pending["op"] in ("add", "drop")) or at < state.since:
+    if (pending and pending["op"] in ("add", "drop")) or not state.since <= at < state.upper:
         return None
     names = writer.expected.names()
     found = stress.contents(writer.stores, state, names, at)

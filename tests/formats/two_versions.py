@@ -134,7 +134,7 @@ class Version:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()  # which closes the pipes, too
 
 
 def life(root: Path, versions: tuple[Version, Version], rounds: int, seed: int) -> int:

@@ -28,8 +28,8 @@ def json_texts(values: pa.Array) -> Cast:
     """
     texts: list[bytes | None] = []
     bad: list[int] = []
-    counted = values.cast(_counted(values.type)) if _counted(values.type) != values.type else values
-    for row, scalar in enumerate(counted):
+    kind = _counted(values.type)
+    for row, scalar in enumerate(values if kind == values.type else values.cast(kind)):
         try:
             value = scalar.as_py()
             texts.append(None if value is None else orjson.dumps(_plain(value, values.type)))

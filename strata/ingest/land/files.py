@@ -64,7 +64,7 @@ PACKINGS: Final = {
     ".zstd": "zstd",
     ".lz4": "lz4",
 }
-PACKED: Final = frozenset((*PACKINGS, ".xz"))
+_PACKED: Final = frozenset((*PACKINGS, ".xz"))
 BOM: Final = b"\xef\xbb\xbf"  # the mark of UTF-8
 WIDE: Final[dict[tuple[bool, ...], str]] = {  # by which of the first four bytes are zero
     (False, True, False, True): "utf-16-le",
@@ -262,7 +262,7 @@ def wide_encoding(data: bytes) -> str | None:
 
 def is_packed(file: SourceFile) -> bool:
     """Return whether the file has to be unpacked from its beginning."""
-    return file.suffix in PACKED
+    return file.suffix in _PACKED
 
 
 @contextmanager

@@ -123,15 +123,20 @@ def test_what_is_usual_is_read_together(tmp_path: Path) -> None:
         assert whole.piece.data.count(b"\n") == 5 + (format == "csv")
 
 
+def task_of(world: World) -> IngestTask:
+    """Return a task with all files of the landing folder."""
+    files = tuple(files_at(str(world.root), ["in"]))
+    return whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+
+
 def test_files_that_are_read_together_are_read_once_and_hashed_as_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
     for number in range(4):
         world.put(f"in/1970-01-01-{number}.csv", f"id\n{number}\n")
-    files = tuple(files_at(str(tmp_path), ["in"]))
-    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
-    slow = [fingerprint(file) for file in files]
+    task = task_of(world)
+    slow = [fingerprint(file) for file in task.files]
     again = list[str]()
     monkeypatch.setattr(run, "fingerprint", lambda file: again.append(file.name))
 
@@ -145,22 +150,22 @@ def test_a_file_that_is_read_by_itself_after_all_is_hashed_by_itself(tmp_path: P
     world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
     for number in range(3):
         world.put(f"in/1970-01-01-{number}.csv", f"id\n{'x' * (number == 1)}\n")
-    files = tuple(files_at(str(tmp_path), ["in"]))
-    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    task = task_of(world)
     hashes: run.Hashes = {}
 
     list(run._read(task, hashes))
 
     assert hashes == {}
-    assert [one.fingerprint for one in run.takes(task, hashes)] == [fingerprint(f) for f in files]
+    assert [one.fingerprint for one in run.takes(task, hashes)] == [
+        fingerprint(f) for f in task.files
+    ]
 
 
 def test_a_file_that_changes_after_it_was_read_with_others_is_not_taken(tmp_path: Path) -> None:
     world = World(tmp_path, columns=COLUMNS[:1], source={"format": "csv", "paths": ["in/"]})
     for number in range(3):
         world.put(f"in/1970-01-01-{number}.csv", f"id\n{number}\n")
-    files = tuple(files_at(str(tmp_path), ["in"]))
-    task = whole_task(world.settings, world.state, Step(0, 86_400_000, "t", files))
+    task = task_of(world)
     hashes: run.Hashes = {}
     list(run._read(task, hashes))
     world.put("in/1970-01-01-1.csv", "id\n7\n")

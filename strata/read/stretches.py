@@ -73,9 +73,13 @@ class ReadStretch:
         return 0 if self.opened is None else int(self.opened.num_rows)
 
     def read(self, blob: Blob) -> PartRuns:
-        """Return the parts of each run. Raises: Corrupt when a page is missing or damaged."""
+        """Return the parts of each run that has some.
+
+        Raises: Corrupt when a page is missing or damaged.
+        """
         opened = iter(() if self.opened is None else part_refs(self.opened))
-        return tuple(tuple(self._parts(blob, run, opened)) for run in self.runs)
+        runs = (tuple(self._parts(blob, run, opened)) for run in self.runs)
+        return tuple(run for run in runs if run)
 
     def _parts(
         self, blob: Blob, run: Sequence[UnreadPage | int], opened: Iterator[PartRef]

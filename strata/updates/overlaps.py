@@ -67,11 +67,11 @@ class Overlaps:
 
     def _has(self, ref: PartRef, within: Slice) -> bool:
         """Return whether a part may have rows in a slice."""
+        chosen = self._groups.get(ref.key)
         if self._comparable:  # asked once for all parts: a merge asks for most of them
             found: Sequence[int] | None = groups_within(ref, within)
         else:
             found = overlapping_groups(ref, within, self._relations[-1], self._relations)
-        chosen = self._groups.get(ref.key)
-        if chosen is None or found is None:
-            return found != [] and (chosen is None or len(chosen) > 0)
-        return not set(chosen).isdisjoint(found)
+        if chosen is None:
+            return found != []
+        return bool(chosen) if found is None else not set(chosen).isdisjoint(found)

@@ -157,7 +157,14 @@ def test_a_snapshot_of_unread_pages_is_what_its_shard_holds(
     assert len(readers) > 4
 
 
-SCHEMA = StructType.fromDDL("id bigint, carrier string, number int, t bigint, d bigint")
+SCHEMA = (
+    StructType()
+    .add("id", "long")
+    .add("carrier", "string")
+    .add("number", "integer")
+    .add("t", "long")
+    .add("d", "long")
+)
 
 
 def read(reader: StrataReader, parts: list[Any]) -> Counter[tuple[Any, ...]]:

@@ -118,13 +118,15 @@ def same_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
 def sorted_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
     """Return the rows of an index for pages that are all stored and divide the keys among them."""
     page, parts = timed_page(seed, (NOW_US - YEARS_US, NOW_US)), pages * PAGE_PARTS
-    bounds = [((n << 64) // parts).to_bytes(9) for n in range(parts + 1)]
+    field, place = page.schema.field("order"), page.schema.get_field_index("order")
+    page = page.set_column(place, field, pa.array([RELATION.sort_ids] * PAGE_PARTS, field.type))
     stored = []
     for start in range(0, parts, PAGE_PARTS):
-        for name, first in (("key_low", start), ("key_high", start + 1)):
+        numbers = range(start, start + PAGE_PARTS + 1)
+        bounds = [((n << 64) // parts).to_bytes(9) for n in numbers]
+        for name, keys in (("key_low", bounds[:-1]), ("key_high", bounds[1:])):
             field, place = page.schema.field(name), page.schema.get_field_index(name)
-            keys = pa.array(bounds[first : first + PAGE_PARTS], field.type)
-            page = page.set_column(place, field, keys)
+            page = page.set_column(place, field, pa.array(keys, field.type))
         stored.append(target.put_page(page))
     return pa.concat_tables(stored)
 

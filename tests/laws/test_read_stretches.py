@@ -104,7 +104,7 @@ def assert_same_parts(
     assert [list(run) for run in found] == [run for run in kept if run]
 
 
-KEYS = st.binary(max_size=3)
+KEYS = st.lists(st.sampled_from([0, 1, 255]), max_size=2).map(bytes)  # often equal
 
 
 @given(

@@ -248,7 +248,7 @@ def cut_stretch(
     return [Slice(a, b) for a, b in zip([within.low, *edges], [*edges, within.high], strict=True)]
 
 
-def share_of(
+def nth_slice(
     within: Slice,
     runs: PartRuns,
     relations: Sequence[Relation],

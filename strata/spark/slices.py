@@ -28,8 +28,8 @@ from strata.read.scan import OUT_ROWS
 from strata.read.stretches import (
     ReadStretch,
     cut_stretch,
+    nth_slice,
     parts_in,
-    share_of,
     stretches_of,
     worthwhile_shares,
 )
@@ -109,7 +109,7 @@ class StretchReader:
         """
         shown, stretch = self.shown, self.stretch
         runs = stretch.read(open_stores(shown.store).blob)
-        within = share_of(stretch.within, runs, shown.relations, number, self.tasks, shown.groups)
+        within = nth_slice(stretch.within, runs, shown.relations, number, self.tasks, shown.groups)
         if within is None:
             return None
         mine = parts_in(runs, within, shown.relations, shown.groups)

@@ -20,7 +20,7 @@ from strata.model.types import parse_type
 from strata.read import stretches
 from strata.read.merged import overlapping
 from strata.read.scan import scan
-from strata.read.stretches import ReadStretch, cut_stretch, share_of, stretches_of
+from strata.read.stretches import ReadStretch, cut_stretch, nth_slice, stretches_of
 from strata.state.schema import AddColumn, Change, DropColumn, SortBy, WidenColumn
 from strata.state.state import State
 from strata.store.open import Stores
@@ -120,7 +120,7 @@ def test_the_tasks_of_a_stretch_share_it_wherever_it_is_cut(
 
     with patch.object(stretches, "cut", lambda *_: cuts):
         pieces = cut_stretch(within, (), (RELATION,), 1)
-        shares = [share_of(within, (), (RELATION,), n, tasks) for n in range(tasks)]
+        shares = [nth_slice(within, (), (RELATION,), n, tasks) for n in range(tasks)]
 
     assert covers_once(pieces, within)
     filled = [one for one in shares if one is not None]

@@ -138,23 +138,24 @@ def config(events: Events, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("as_of", [700, 2500, None])
 def test_a_snapshot_of_unread_pages_is_what_its_shard_holds(
-    spark: SparkSession, events: Events, as_of: int | None
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch, as_of: int | None
 ) -> None:
-    readers: list[object] = []
+    made: list[SliceTask] = []
 
-    def kept(*args: Any) -> list[SliceTask]:
-        tasks = slice_tasks(*args)
-        readers.extend(pickle.loads(task.reader) for task in tasks)
-        return tasks
+    def noted(*args: Any) -> list[SliceTask]:
+        made.extend(slice_tasks(*args))
+        return made
 
-    with few(6), small(), patch.object(module, "slice_tasks", kept):
+    monkeypatch.setattr(module, "slice_tasks", noted)
+    monkeypatch.setattr(module, "TASKS_PER_CORE", 15)
+    with few(12), small():
         frame = snapshot(spark, NAME, as_of=as_of, consolidate=True, config=events.settings)
 
     expected = events.contents(2999 if as_of is None else as_of)
     assert counted(frame.toArrow()) == expected
     assert frame.count() == len(expected)
-    assert as_of is not None or any(isinstance(r, StretchReader) for r in readers)
-    assert len(readers) > 4
+    assert len(made) > 4
+    assert as_of is not None or any(task.number for task in made)
 
 
 SCHEMA = (

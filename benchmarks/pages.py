@@ -14,6 +14,10 @@ MiB with a hole before the footer.
 
 `--everything` stores every page, a few of them different, and measures what a read of everything
 takes of a driver: its plan, the inputs of Spark's tasks, and the first parts one after the other.
+
+`--consolidate` does so for a consolidated read. Every page is stored, with keys of its own: each
+batch is one run over all keys. It also measures what a task does before it reads parts, and what
+Spark's driver holds: the tasks as one function has them, and as a data source sends them.
 """
 
 import argparse
@@ -57,6 +61,7 @@ DAY = 1 / 3650  # of the parts that hold the rows of a day
 SECOND_US = 1_000_000
 WALKED = 300_000  # parts
 DIFFERENT = 8  # pages of a batch that are stored whole
+TRIED = 20  # tasks
 
 
 def filter_of(share: float = SHARE) -> Filter:
@@ -110,10 +115,27 @@ def same_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
     return pa.concat_tables(stored).take(pa.array(np.arange(pages) % len(stored)))
 
 
-def store(folder: Path, parts: int, *, everything: bool) -> list[dict[str, Any]]:
+def sorted_rows(target: PageTarget, pages: int, seed: int) -> pa.Table:
+    """Return the rows of an index for pages that are all stored and divide the keys among them."""
+    page, parts = timed_page(seed, (NOW_US - YEARS_US, NOW_US)), pages * PAGE_PARTS
+    field, place = page.schema.field("order"), page.schema.get_field_index("order")
+    page = page.set_column(place, field, pa.array([RELATION.sort_ids] * PAGE_PARTS, field.type))
+    stored = []
+    for start in range(0, parts, PAGE_PARTS):
+        numbers = range(start, start + PAGE_PARTS + 1)
+        bounds = [((n << 64) // parts).to_bytes(9) for n in numbers]
+        for name, keys in (("key_low", bounds[:-1]), ("key_high", bounds[1:])):
+            field, place = page.schema.field(name), page.schema.get_field_index(name)
+            page = page.set_column(place, field, pa.array(keys, field.type))
+        stored.append(target.put_page(page))
+    return pa.concat_tables(stored)
+
+
+def store(
+    folder: Path, parts: int, rows_of_batch: Callable[[PageTarget, int, int], pa.Table]
+) -> list[dict[str, Any]]:
     """Write the manifests; return what `state_of` has to know of each."""
     target = PageTarget(open_stores(_settings(folder)).blob, SHARD, 0)
-    rows_of_batch = same_rows if everything else rows_of
     found, left = [], parts
     while left > PAGE_PARTS:
         pages = max(left // 2 // PAGE_PARTS, 1)
@@ -255,27 +277,82 @@ def count_once(folder: Path) -> dict[str, float]:
     }
 
 
+class Steps:
+    """The figures of a process, step by step."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        self.figures: dict[str, float] = {"before, MiB": _most_kib() / 1024}
+
+    def step(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return what `work` returns, and note what it costs."""
+        began = time.process_time()
+        found = work()
+        self.figures[f"{name}, CPU s"] = time.process_time() - began
+        self.figures[f"{name}, peak MiB"] = _most_kib() / 1024
+        return found
+
+
 def read_all(folder: Path) -> dict[str, float]:
     """Return what a read of everything costs its driver, step by step."""
     from strata.spark.rows import task_parts
 
     known = json.loads((folder / "manifests.json").read_text())
     stores, state = open_stores(_settings(folder)), state_of(known)
-    figures: dict[str, float] = {"before, MiB": _most_kib() / 1024}
-
-    def step(name: str, work: Callable[[], Any]) -> Any:
-        began = time.process_time()
-        found = work()
-        figures[f"{name}, CPU s"] = time.process_time() - began
-        figures[f"{name}, peak MiB"] = _most_kib() / 1024
-        return found
-
+    steps = Steps()
+    figures, step = steps.figures, steps.step
     plan = step("plan", lambda: plan_read(stores, state))
     figures["parts"] = plan.parts_fetched
     tasks = step("tasks", lambda: [pickle.dumps(t) for t in task_parts(plan.parts, 16)])
     figures["tasks of Spark"], figures["MB of tasks"] = len(tasks), sum(map(len, tasks)) / 1e6
     figures["walked"] = step("walk", lambda: sum(1 for _ in islice(plan.each(), WALKED)))
     return figures
+
+
+def _parts_of(task: Any) -> int:
+    """Return how many parts a task reads; it reads their pages first."""
+    reader = pickle.loads(task.reader).slice_of(task.number)
+    return 0 if reader is None else sum(map(len, reader.runs))
+
+
+def consolidate_all(folder: Path) -> dict[str, float]:
+    """Return what a consolidated read of everything costs its driver, and a task."""
+    from strata.read.stretches import stretches_of
+    from strata.spark.datasource import Merged
+    from strata.spark.slices import _Tasks, slice_tasks
+
+    known = json.loads((folder / "manifests.json").read_text())
+    stores, state = open_stores(_settings(folder)), state_of(known)
+    steps = Steps()
+    figures, step = steps.figures, steps.step
+    plan = step("plan", lambda: plan_read(stores, state))
+    figures["parts"] = plan.parts_fetched
+    tasks = step("tasks", lambda: slice_tasks(stores, state, plan, RELATION.columns, 16))
+    figures["tasks of Spark"] = len(tasks)
+    together = step("one function", lambda: pickle.dumps(_Tasks.of(tasks)))
+    figures["one function, MB"] = len(together) / 1e6
+    sizes = step("partitions", lambda: sum(len(pickle.dumps(Merged(t))) for t in tasks))
+    figures["partitions, MB"] = sizes / 1e6
+
+    def walk() -> int:
+        whole, walked = stretches_of(state, plan), 0
+        for stretch in () if whole is None else whole.each():
+            walked += sum(map(len, stretch.read(stores.blob)))
+            if walked > WALKED:
+                break
+        return walked
+
+    figures["walked"] = step("walk", walk)
+    some = tasks[:: max(len(tasks) // TRIED, 1)]
+    parts = step("some tasks", lambda: [_parts_of(one) for one in some])
+    figures["some tasks"], figures["parts of a task"] = len(some), statistics.median(parts)
+    return figures
+
+
+def _measured(asked: argparse.Namespace) -> Callable[[Path], dict[str, float]]:
+    if asked.consolidate:
+        return consolidate_all
+    return count_once if asked.count else read_all if asked.everything else plan_once
 
 
 def main() -> None:
@@ -286,23 +363,24 @@ def main() -> None:
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--everything", action="store_true")
     way.add_argument("--count", action="store_true")
+    way.add_argument("--consolidate", action="store_true")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.once:
-        measured = count_once if asked.count else read_all if asked.everything else plan_once
-        sys.stdout.write(json.dumps(measured(Path(asked.once))))
+        sys.stdout.write(json.dumps(_measured(asked)(Path(asked.once))))
         return
     for parts in asked.parts:
         with tempfile.TemporaryDirectory(prefix="strata-pages-") as name:
             folder = Path(name)
-            (folder / "manifests.json").write_text(
-                json.dumps(store(folder, parts, everything=asked.everything))
-            )
+            rows = rows_of
+            if asked.everything or asked.consolidate:
+                rows = same_rows if asked.everything else sorted_rows
+            (folder / "manifests.json").write_text(json.dumps(store(folder, parts, rows)))
             if asked.count:
                 store_edges(folder)
             command = [sys.executable, "-m", "benchmarks.pages", "--once", name]
-            command += ["--everything"] if asked.everything else []
-            command += ["--count"] if asked.count else []
+            ways = ("everything", "count", "consolidate")
+            command += [f"--{way}" for way in ways if getattr(asked, way)]
             rounds = [
                 json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
                 for _ in range(asked.runs)

@@ -16,12 +16,10 @@ from strata.model.settings import Settings
 from strata.model.time import MIN_TIME
 from strata.parts.fetch import source_of
 from strata.parts.write import write_parts
-from strata.read.merged import merged
-from strata.read.scan import overlapping
+from strata.read.merged import merged_plan
 from strata.state.state import State
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
-from strata.updates.slices import WHOLE
 
 
 def retract_all(
@@ -58,7 +56,7 @@ def retract_all(
 def _negated(stores: Stores, state: State, at: int) -> Iterator[pa.Table]:
     plan = plan_read(stores, state, pushdown="off")
     source = source_of(stores.blob, state)
-    for rows in merged(source, overlapping(state, plan, WHOLE), plan.as_of, WHOLE, plan.groups):
+    for rows in merged_plan(source, state, plan):
         if not rows.num_rows:
             continue
         try:

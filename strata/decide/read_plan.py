@@ -83,6 +83,17 @@ class Parts(Sequence[PartRef]):
             if isinstance(some, Unopened):
                 yield from some.pages()
 
+    def pieces(self) -> Iterator[pa.Table | PageParts]:
+        """Yield the parts in order: rows of opened ones, and unopened pages, unread.
+
+        Raises: Corrupt. Cost: reads the indexes above unopened pages.
+        """
+        for some in self._found:
+            if isinstance(some, Unopened):
+                yield from some.pages()
+            else:
+                yield some
+
     @classmethod
     def together(cls, every: Iterable["Parts"]) -> "Parts":
         """Return the parts of several sequences as one."""

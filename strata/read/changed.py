@@ -22,11 +22,10 @@ from strata.model.time import format_time
 from strata.parts.fetch import source_of
 from strata.plain.clock import settled
 from strata.plain.rows import accepted_rows, filter_columns
-from strata.read.merged import merged
+from strata.read.merged import merged, overlapping
 from strata.read.scan import (
     OUT_ROWS,
     chosen_columns,
-    overlapping,
     scan_schema,
     viewed_column,
 )

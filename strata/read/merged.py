@@ -9,6 +9,9 @@ A stretch ends where no part reaches into the next one, so no row has updates in
 A stretch of one part whose rows all have one time holds each row once: it is only decoded, and
 only in the requested columns. Stretches are read ahead of their turn, several at once.
 
+A plan of very many parts is read one stretch of `strata.read.stretches` after another, and only
+the parts of one are held.
+
 Twin: one merge of everything (`tests/laws/test_merged_reads.py`).
 """
 
@@ -19,6 +22,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
+from strata.decide.read_plan import ReadPlan
 from strata.format.manifest import PartRef
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings
@@ -27,6 +31,8 @@ from strata.parts.look import Look
 from strata.parts.prefetch import Wanted, part_ahead
 from strata.parts.turns import in_turn
 from strata.read.as_of import as_of_view
+from strata.read.stretches import parts_in, stretches_of
+from strata.state.state import State
 from strata.updates.merge import COPIES, MEMORY_BYTES, batch_rows, merge
 from strata.updates.slices import (
     NO_GROUPS,
@@ -36,6 +42,8 @@ from strata.updates.slices import (
     end_of,
     has_keys_of,
     keeps_order,
+    overlapping_groups,
+    shared_slice,
 )
 
 Runs: TypeAlias = Sequence[Sequence[PartRef]]
@@ -95,6 +103,64 @@ def merged(  # noqa: PLR0913 - what to read, how much of it, and how
     )
     for tables in in_turn(jobs, settings.fetchers, settings.ahead_bytes):
         yield from tables
+
+
+def merged_plan(  # noqa: PLR0913 - as `merged`
+    source: PartSource,
+    state: State,
+    plan: ReadPlan,
+    within: Slice = WHOLE,
+    *,
+    columns: frozenset[int] | None = None,
+    settings: ReadSettings = IN_ORDER,
+    look: Look | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a plan that lie in a slice, each once, in order; see `merged`.
+
+    Memory: the parts of the plan too, or those of a stretch if they are very many.
+    Raises: as `merged`.
+    """
+    for inside, runs in _parts_of(source, state, plan, within):
+        yield from merged(
+            source,
+            runs,
+            plan.as_of,
+            inside,
+            plan.groups,
+            columns=columns,
+            settings=settings,
+            look=look,
+        )
+
+
+def _parts_of(
+    source: PartSource, state: State, plan: ReadPlan, within: Slice
+) -> Iterator[tuple[Slice, Runs]]:
+    """Yield the pieces of a slice that are merged one after the other, with their parts."""
+    whole = stretches_of(state, plan)
+    if whole is None:
+        yield within, overlapping(state, plan, within)
+        return
+    for stretch in whole.each():
+        inside = shared_slice(stretch.within, within)
+        if inside is not None:
+            runs = stretch.read(source.blob)
+            yield inside, parts_in(runs, inside, source.relations, plan.groups)
+
+
+def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[PartRef, ...], ...]:
+    """Return the parts of each run of a plan that may hold rows of a slice."""
+    relation, relations = state.relation, state.relations
+
+    def wanted(ref: PartRef) -> bool:
+        chosen = plan.groups.get(ref.key)
+        inside = overlapping_groups(ref, within, relation, relations)
+        if chosen is None or inside is None:
+            return inside != [] and chosen != ()
+        return not set(chosen).isdisjoint(inside)
+
+    runs = (tuple(filter(wanted, run.parts)) for run in plan.runs)
+    return tuple(run for run in runs if run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,12 @@ from strata.parts.fetch import PartSource, part_batches, part_bytes, source_of
 from strata.parts.look import Look
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.as_of import as_of_view, may_add_up, until
-from strata.read.merged import merged
+from strata.read.merged import merged_plan
 from strata.state.state import State
 from strata.store.open import Stores
 from strata.updates.consolidate import consolidate as add_up
 from strata.updates.cut import cut
-from strata.updates.slices import WHOLE, Slice, overlapping_groups
+from strata.updates.slices import WHOLE, Slice
 
 DEFAULTS: Final = ReadSettings()
 OUT_ROWS: Final = 65_536  # rows of a yielded record batch
@@ -66,9 +66,8 @@ def scan(  # noqa: PLR0913 - what to read, and how it is shown
     source = source_of(stores.blob, state)
     ids = None if columns is None else frozenset(c.id for c in chosen)
     if consolidate:
-        runs = overlapping(state, plan, within)
-        updates = merged(
-            source, runs, plan.as_of, within, plan.groups, columns=ids, settings=settings, look=look
+        updates = merged_plan(
+            source, state, plan, within, columns=ids, settings=settings, look=look
         )
     elif within != WHOLE:
         raise InvalidRequest("a slice can only be read consolidated", cure="consolidate=True")
@@ -88,6 +87,7 @@ def slices(state: State, plan: ReadPlan, slice_bytes: int) -> list[Slice]:
     """Return slices of the key space with about `slice_bytes` of stored parts each.
 
     Readers that share a consolidated scan among tasks use them: no row is in two slices.
+    Memory: all parts of the plan; `strata.read.stretches` cuts one of very many parts.
     """
     return cut(plan.fetched, state.relation, state.relations, slice_bytes, plan.groups)
 
@@ -125,21 +125,6 @@ def read_updates(stores: Stores, state: State, ref: PartRef) -> pa.Table:
     source = source_of(stores.blob, state)
     batches = part_batches(source, ref, data=part_bytes(source, ref))
     return pa.Table.from_batches(batches, schema=updates_schema(state.relation))
-
-
-def overlapping(state: State, plan: ReadPlan, within: Slice) -> tuple[tuple[PartRef, ...], ...]:
-    """Return the parts of each run of a plan that may hold rows of a slice."""
-    relation, relations = state.relation, state.relations
-
-    def wanted(ref: PartRef) -> bool:
-        chosen = plan.groups.get(ref.key)
-        inside = overlapping_groups(ref, within, relation, relations)
-        if chosen is None or inside is None:
-            return inside != [] and chosen != ()
-        return not set(chosen).isdisjoint(inside)
-
-    runs = (tuple(filter(wanted, run.parts)) for run in plan.runs)
-    return tuple(run for run in runs if run)
 
 
 def _by_part(

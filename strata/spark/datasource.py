@@ -69,7 +69,7 @@ from strata.spark.rows import (
     task_parts,
     wanted_columns,
 )
-from strata.spark.slices import SliceReader, slice_readers
+from strata.spark.slices import SliceTask, slice_tasks
 from strata.spark.stream import ChangesWish, StrataStreamReader
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -153,7 +153,7 @@ class TaskInput(InputPartition):
 class Merged(InputPartition):
     """The input of one merging task: a slice of the key space."""
 
-    reader: SliceReader
+    task: SliceTask
 
 
 @dataclass
@@ -269,7 +269,7 @@ class StrataReader(DataSourceReader):
         """Return the input of each task for a plan."""
         columns, only = wanted_columns(state.relation, self._names()), self._only(stores, state)
         if self.asked.consolidate:
-            return [Merged(r) for r in slice_readers(stores, state, plan, columns, TASKS, only)]
+            return [Merged(t) for t in slice_tasks(stores, state, plan, columns, TASKS, only)]
         reader = PartReader(
             stores.settings,
             state.relations,
@@ -335,7 +335,7 @@ class StrataReader(DataSourceReader):
 
 def _batches(task: TaskInput | Merged) -> Iterator[pa.RecordBatch]:
     if isinstance(task, Merged):
-        return task.reader.read()
+        return task.task.read()
     return task.reader.read(task.parts)
 
 

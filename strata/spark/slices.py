@@ -3,11 +3,16 @@
 A task reads the row groups of all runs that overlap its slice and streams them through the merge
 kernel. The first rows leave before the last ones are read, and memory is bounded by the heads of
 runs. No row is in two slices, and slices are in the order of the relation.
+
+Of very many parts the driver makes no objects: it names the pages of each stretch of the key space,
+and the tasks that share a stretch read them and cut it (`strata.read.stretches`).
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,10 +24,19 @@ from strata.format.manifest import PartRef
 from strata.model.schema import Column
 from strata.parts.fetch import PartSource
 from strata.read.merged import merged
-from strata.read.scan import OUT_ROWS, overlapping, slices
+from strata.read.scan import OUT_ROWS
+from strata.read.stretches import (
+    ReadStretch,
+    cut_stretch,
+    nth_slice,
+    parts_in,
+    stretches_of,
+    worthwhile_shares,
+)
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
     LEAST_BYTES,
+    PAGE_TASKS,
     TASK_BYTES,
     TASKS_PER_CORE,
     PartReader,
@@ -32,7 +46,11 @@ from strata.spark.rows import (
 )
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
+from strata.updates.cut import cut
+from strata.updates.overlaps import Overlaps
 from strata.updates.slices import Slice
+
+COPIED_PARTS: Final = 512  # opened parts of a stretch times its tasks, all of which get them
 
 
 @dataclass(frozen=True)
@@ -75,48 +93,149 @@ class SliceReader:
 
 
 @dataclass(frozen=True)
-class _Tasks:
-    """The function for `mapInArrow`: its input rows are the numbers of slices."""
+class StretchReader:
+    """A stretch of a consolidated read that several tasks share; picklable."""
 
-    readers: tuple[bytes, ...]  # pickled, so that a task makes objects only of its own
+    shown: PartReader
+    stretch: ReadStretch
+    tasks: int
+    as_of: int
+    row_group_bytes: int
+
+    def slice_of(self, number: int) -> SliceReader | None:
+        """Return what one of the tasks merges, None if nothing; together they merge all.
+
+        Raises: Corrupt when a page is missing or damaged.
+        """
+        shown, stretch = self.shown, self.stretch
+        runs = stretch.read(open_stores(shown.store).blob)
+        within = nth_slice(stretch.within, runs, shown.relations, number, self.tasks, shown.groups)
+        if within is None:
+            return None
+        mine = parts_in(runs, within, shown.relations, shown.groups)
+        limit = self.row_group_bytes
+        return SliceReader(shown, stretch.shard, mine, within, self.as_of, limit)
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """The input of one task."""
+
+    # A SliceReader or StretchReader, pickled: the driver holds few objects, one for all its tasks
+    reader: bytes
+    number: int = 0  # among the tasks of its stretch
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the task's slice, as `SliceReader.read` does."""
+        reader: SliceReader | StretchReader | None = pickle.loads(self.reader)
+        if isinstance(reader, StretchReader):
+            reader = reader.slice_of(self.number)
+        return iter(()) if reader is None else reader.read()
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """The function for `mapInArrow`: its input rows are the numbers of tasks."""
+
+    readers: tuple[bytes, ...]  # of each stretch, so that a task makes objects only of its own
+    firsts: tuple[int, ...]  # the number of the first task of each
+
+    @classmethod
+    def of(cls, tasks: Sequence[SliceTask]) -> "_Tasks":
+        """Return the function; the tasks of a stretch follow one another."""
+        firsts = [number for number, task in enumerate(tasks) if not task.number]
+        return cls(tuple(tasks[first].reader for first in firsts), tuple(firsts))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                reader: SliceReader = pickle.loads(self.readers[number])
-                yield from reader.read()
+                place = bisect_right(self.firsts, number) - 1
+                task = SliceTask(self.readers[place], number - self.firsts[place])
+                yield from task.read()
 
 
-def slice_readers(
+def slice_tasks(
     stores: Stores,
     state: State,
     plan: ReadPlan,
     columns: tuple[Column, ...],
     tasks: int,
     only: tuple[int, str] | None = None,
-) -> tuple[SliceReader, ...]:
+) -> list[SliceTask]:
     """Return the slices of a consolidated read, about `tasks` of equal size, more for a large read.
 
     `only` is as in `PartReader`.
     Shape: at least one; in the order of the relation.
+    Cost: the parts as objects; those of a stretch of the key space at a time, if they are many.
     """
     shown = PartReader(
         stores.settings, state.relations, columns, read_format=state.spec.read_format, only=only
     )
-    size = min(max(plan.bytes_read // max(tasks, 1), LEAST_BYTES), TASK_BYTES)
-    readers = []
-    for within in slices(state, plan, size):
-        runs = overlapping(state, plan, within)
-        groups = {
-            ref.key: found
-            for run in runs
-            for ref in run
-            if (found := plan.groups.get(ref.key)) is not None
-        }
-        mine = replace(shown, groups=groups)
-        limit = state.spec.group_bytes
-        readers.append(SliceReader(mine, state.name, runs, within, plan.as_of, limit))
-    return tuple(readers)
+    cutter = _Cutter(stores, state, plan, shown)
+    return list(cutter.tasks(tasks))
+
+
+@dataclass(frozen=True)
+class _Cutter:
+    """Cuts a plan into tasks."""
+
+    stores: Stores
+    state: State
+    plan: ReadPlan
+    shown: PartReader  # without row groups
+
+    def tasks(self, count: int) -> Iterator[SliceTask]:
+        """Yield about `count` tasks, or more."""
+        whole = stretches_of(self.state, self.plan)
+        total = self.plan.bytes_read if whole is None else self.plan.bytes_fetched
+        size = min(max(total // max(count, 1), LEAST_BYTES), TASK_BYTES)
+        if whole is None:
+            runs = tuple(tuple(run.parts) for run in self.plan.runs)
+            every, state = [ref for run in runs for ref in run], self.state
+            pieces = cut(every, state.relation, state.relations, size, self.plan.groups)
+            yield from self._sliced(runs, pieces)
+            return
+        size = max(size, total // PAGE_TASKS)
+        for stretch in whole.each():
+            yield from self._of_stretch(stretch, size)
+
+    def _of_stretch(self, stretch: ReadStretch, size: int) -> Iterator[SliceTask]:
+        """Yield the tasks of a stretch.
+
+        Without pages it is cut here. With them its tasks do that, unless too many opened parts
+        would be copied to each.
+        """
+        tasks = worthwhile_shares(stretch, size)
+        if not stretch.in_pages or stretch.opened_parts * (tasks - 1) > COPIED_PARTS:
+            runs, relations = stretch.read(self.stores.blob), self.state.relations
+            pieces = cut_stretch(stretch.within, runs, relations, size, self.plan.groups)
+            yield from self._sliced(runs, pieces)
+            return
+        shown = self._shown([] if stretch.opened is None else stretch.opened["key"].to_pylist())
+        reader = StretchReader(shown, stretch, tasks, self.plan.as_of, self.state.spec.group_bytes)
+        data = pickle.dumps(reader)
+        yield from (SliceTask(data, number) for number in range(tasks))
+
+    def _sliced(
+        self, runs: Sequence[Sequence[PartRef]], pieces: Iterable[Slice]
+    ) -> Iterator[SliceTask]:
+        """Yield a task for each slice, with the parts of the runs that may have rows in it."""
+        state, plan = self.state, self.plan
+        overlaps = [Overlaps(run, state.relations, plan.groups) for run in runs]
+        for within in pieces:
+            mine = tuple(parts for run in overlaps if (parts := run.of(within)))
+            shown = self._shown(ref.key for run in mine for ref in run)
+            limit = state.spec.group_bytes
+            reader = SliceReader(shown, state.name, mine, within, plan.as_of, limit)
+            yield SliceTask(pickle.dumps(reader))
+
+    def _shown(self, part_keys: Iterable[str]) -> PartReader:
+        """Return how rows are shown, with the row groups of these parts that are read."""
+        chosen = self.plan.groups
+        if not chosen:
+            return self.shown
+        groups = {key: chosen[key] for key in part_keys if key in chosen}
+        return replace(self.shown, groups=groups)
 
 
 def consolidated_rows(
@@ -133,9 +252,9 @@ def consolidated_rows(
     Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    readers = slice_readers(stores, state, plan, columns, tasks)
-    numbers = spark.range(0, len(readers), 1, len(readers))
-    work: Tasks = _Tasks(tuple(map(pickle.dumps, readers)))
+    every = slice_tasks(stores, state, plan, columns, tasks)
+    numbers = spark.range(0, len(every), 1, len(every))
+    work: Tasks = _Tasks.of(every)
     rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, rows_ddl(columns))
     if all(carried_type(c.type) == spark_ddl(c.type) for c in columns):
         return rows

@@ -39,6 +39,15 @@ class Slice:
 WHOLE: Final = Slice()
 
 
+def shared_slice(one: Slice, other: Slice) -> Slice | None:
+    """Return the rows that lie in both slices; None if there are no such keys."""
+    low = max(one.low, other.low)
+    highs = [high for high in (one.high, other.high) if high is not None]
+    if any(high <= low for high in highs):
+        return None
+    return Slice(low, min(highs, default=None))
+
+
 def keeps_order(ref: PartRef, relation: Relation, relations: Sequence[Relation]) -> bool:
     """Return whether a part's rows, migrated to `relation`, are sorted by it.
 

@@ -52,6 +52,32 @@ def test_parts_of_a_slice_are_those_that_each_part_would_say(
         assert all((end_of(r.key_high) or b"\xff" * 9) <= low for r in left_out)
 
 
+@given(
+    runs(),
+    st.dictionaries(st.integers(0, 5).map(str), st.sets(st.integers(0, 2)).map(tuple)),
+    st.lists(st.tuples(KEYS, KEYS | st.none()), max_size=5),
+)
+def test_parts_without_a_chosen_row_group_in_a_slice_are_left_out(
+    run: list[PartRef],
+    groups: dict[str, tuple[int, ...]],
+    slices: list[tuple[bytes, bytes | None]],
+) -> None:
+    count = {ref.key: max(len(ref.splits), 1) for ref in run}
+    groups = {k: tuple(g for g in some if g < count.get(k, 9)) for k, some in groups.items()}
+    all_groups, chosen = Overlaps(run, [TEXT]), Overlaps(run, [TEXT], groups)
+    for low, high in slices:
+        piece = Slice(low, high)
+        wanted = [r for r in all_groups.of(piece) if has_chosen(r, piece, groups)]
+        assert list(chosen.of(piece)) == wanted
+
+
+def has_chosen(ref: PartRef, piece: Slice, groups: dict[str, tuple[int, ...]]) -> bool:
+    """Return whether a part has a chosen row group in a slice, or any if it has no choice."""
+    found = overlapping_groups(ref, piece, TEXT, [TEXT])
+    there = range(max(len(ref.splits), 1)) if found is None else found
+    return ref.key not in groups or bool(set(groups[ref.key]) & set(there))
+
+
 def test_few_parts_of_many_are_looked_at() -> None:
     run = [replace(PART, key_low=bytes([n]), key_high=bytes([n, 9])) for n in range(200)]
     overlaps = Overlaps(run, [TEXT])

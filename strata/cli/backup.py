@@ -122,7 +122,7 @@ def restore(
 ) -> Answer:
     """Bring shards back from a backup; each begins in mode soft at most.
 
-    A shard that exists is never replaced. Exit code 1: all are back, and rows with them that were
+    A shard that exists is never replaced. Exit code 1: all are back, perhaps with rows that were
     erased since the point; `erased_since` names these erasures.
     """
     if not reason.strip():
@@ -142,8 +142,8 @@ def restore(
     for one in again:
         ids = ", ".join(one.erased_since)
         remark(
-            f"{one.shard}: rows are back that were erased since the point was taken ({ids}): run "
-            f"`strata erase {one.shard}` again with the same --where and --term"
+            f"{one.shard}: rows may be back that were erased since the point was taken ({ids}): "
+            f"run `strata erase {one.shard}` again with the same --where and --term"
         )
     columns = ("shard", "seqno", "upper", "mode", "blobs", "copied", "copied_bytes")
     shown = rows(f"from {report.point.name}", document["shards"], columns)

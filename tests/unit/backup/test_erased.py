@@ -1,18 +1,22 @@
 """A restore from before an erasure brings rows back, and says so."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 
 import pytest
 
-from strata.backup import Backup, back_up, restore
+from strata.backup import Backup, back_up, restore, verify_point
+from strata.errors import Unavailable
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores, open_stores
+from tests.crash.test_erase_killed import copy_of
 from tests.support.erasing import all_rows, erased, eraser
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.unit.erase.test_erase import BOB, COLUMNS, text_of
 from tests.unit.ingest.test_engine import World
 
@@ -95,3 +99,36 @@ def test_a_point_from_within_an_erasure_names_it(world: World) -> None:
 
     assert back.erased_since == (under_way.id,)
     assert Machine(stores).load("s").erasing is None
+
+
+@pytest.mark.parametrize(
+    "calls", [range(2, 60, 5), pytest.param(range(60), marks=pytest.mark.long)]
+)
+def test_a_point_beside_an_erasure_is_whole(world: World, calls: range) -> None:
+    """Rejected rows that went while they were to be copied are not lost: a note says so."""
+    bad = world.put("2.csv", text_of(2, f"7,{BOB},no number", "8,ann,no number"))
+    world.ingest(bad, lower=10, upper=20)
+    for at in calls:
+        mine, target = copy_of(world), MemoryBlob()
+        faults = Faults(iter([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED]))
+        faults.interlude = lambda stores=mine.stores: begun(stores)  # type: ignore[misc]
+        beside = replace(
+            mine.stores,
+            blob=FaultyBlob(mine.stores.blob, faults),
+            consensus=FaultyConsensus(mine.stores.consensus, faults),
+        )
+
+        point = back_up(beside, target, mine.settings).point
+
+        wrong = [verify_point(Backup(target), point, saved).wrong for saved in point.shards]
+        assert wrong == [()] * len(wrong), at
+        stores = elsewhere()
+        restore(stores, Backup(target), names=["s"], **WHO)
+        assert bobs(stores) in {0, 1}
+        assert eraser(mine.stores, "s", "name", BOB).erase(at_ms=mine.now, **WHO)["complete"]
+
+
+def begun(stores: Stores) -> None:
+    """Erase, up to where readers of before are waited for."""
+    with suppress(Unavailable):
+        erased(stores, "s", "name", BOB)

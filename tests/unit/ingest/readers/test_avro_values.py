@@ -95,7 +95,7 @@ def test_a_time_beyond_its_ends_takes_only_its_row_down(
     assert (found.keys(), rejects) == ({0, 2}, 1)
 
 
-def test_of_a_union_of_several_types_decimals_lose_their_meaning_and_times_do_not() -> None:
+def test_of_a_union_of_several_types_only_decimals_lose_their_meaning() -> None:
     kind = ["null", "string", {"type": "long", "logicalType": "timestamp-micros"}, DECIMAL]
     data = without_logical(avro(kind, ["a"]))
 

@@ -1,6 +1,6 @@
 """Bring shards back from a point of a backup: first the blobs, then, in one commit, the state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +12,9 @@ from strata.machine.machine import Machine
 from strata.model.journals import is_journal
 from strata.model.runner import Runner, serial
 from strata.model.shown import json_of
+from strata.state.state import State
 from strata.store.interface import Blob
-from strata.store.keys import blob_kind, generation_of, shard_prefix
+from strata.store.keys import blob_kind, erasure_prefix, generation_of, shard_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
 
@@ -29,6 +30,7 @@ class RestoredShard:
     blobs: int
     copied: int  # of these, blobs that the store lacked
     copied_bytes: int
+    erased_since: tuple[str, ...] = ()  # erasures that the point does not know the end of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ def restore(  # noqa: PLR0913  options, by name
 
     A shard comes back as it was, but for three things: no hold or lease of then is alive, no writer
     of another life can commit, and skipping has to be earned again, from `soft` at most.
-    What the store still has of a shard is read, and copied again where it is damaged.
+    What the store still has of a shard is read, and copied again where it is damaged. Rows that
+    were erased since the point come back; the report names each such erasure that store or backup
+    know.
     Raises: InvalidRequest, before anything is copied, for a shard that exists; Corrupt, before any
     shard is back, for what is missing or damaged in the backup; Unavailable. `missing` leaves
     shards that exist alone: with it a run that ended early is repeated. Of all shards, those are
@@ -83,9 +87,10 @@ def restore(  # noqa: PLR0913  options, by name
             cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
         )
     ready = [(one, backup.state(found, one), backup.sizes(found, one)) for one in saved]
+    since = [_erased_since(stores, backup, state, sizes) for _, state, sizes in ready]
     copied = [_copy(stores.blob, backup.blob, one.name, sizes, runner) for one, _, sizes in ready]
     shards = []
-    for (one, state, sizes), sent in zip(ready, copied, strict=True):
+    for (one, state, sizes), sent, undone in zip(ready, copied, since, strict=True):
         listed = _stored(stores.blob, one.name)
         newest = max(map(generation_of, listed), default=0)
         new = machine.bring_back(state, generation=newest + 1, by=by, reason=reason)
@@ -102,9 +107,30 @@ def restore(  # noqa: PLR0913  options, by name
                 len(sizes),
                 len(again),
                 sum(again.values()),
+                undone,
             )
         )
     return RestoreReport(found, tuple(shards), tuple(sorted(left_alone)))
+
+
+def _erased_since(
+    stores: Stores, backup: Backup, state: State, sizes: Mapping[str, int]
+) -> tuple[str, ...]:
+    """Return the erasures that ended after a point, or were under way in it, oldest first.
+
+    Errs: knows none whose certificates are gone from the store and from all points.
+    """
+    prefix = erasure_prefix(state.name)
+    listed = (retry(lambda b=blob: [*b.list(prefix)]) for blob in (stores.blob, backup.blob))  # type: ignore[misc]
+    ended = _certified(prefix, (info.key for infos in listed for info in infos))
+    under_way = set() if state.erasing is None else {state.erasing.id}
+    return tuple(sorted((ended | under_way) - _certified(prefix, sizes)))
+
+
+def _certified(prefix: str, keys: Iterable[str]) -> set[str]:
+    """Return the ids of the certificates among some keys; notes of steps lie in folders."""
+    names = (key.removeprefix(prefix) for key in keys if key.startswith(prefix))
+    return {name.removesuffix(".json") for name in names if "/" not in name}
 
 
 def _stored(blob: Blob, shard: str) -> frozenset[str]:

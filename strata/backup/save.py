@@ -1,7 +1,7 @@
 """Add a point to a backup: copy the blobs that it lacks, and write down the states."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +35,7 @@ from strata.store.keys import blob_kind, is_reference, names_content, parse_key,
 from strata.store.open import Stores
 from strata.store.retry import retry
 
+LOOKS: Final = 16  # at what a shard has, while history goes that is being copied
 LATE: Final = f"late/{BEGUN}"  # a second mark, of a backup whose first one is too old to count
 
 
@@ -178,27 +179,59 @@ def _check_apart(blob: Blob, target: Blob, point: str) -> None:
 
 
 def _copy(blob: Blob, target: Blob, state: State, runner: Runner) -> _Copied:
-    """Copy what the backup lacks. What no state names may go meanwhile, and is left out."""
-    prefix = shard_prefix(state.name)
-    there = retry(lambda: {info.key: info.size_bytes for info in target.list(prefix)})
-    here = retry(lambda: {info.key: info.size_bytes for info in blob.list(prefix)})
+    """Copy what the backup lacks. What no state names may go meanwhile, and is left out.
+
+    Then the store is listed once more: an erasure writes what stays, and a note, before it removes
+    rejected rows, and a point that had neither would call them lost.
+    """
     named = frozenset(named_by(blob, state, {}, set()))
-    wanted = named | {key for key in here if blob_kind(key) in HISTORY}
-    # What refers to a file here has its bytes there, and so another size.
-    sizes = {
-        key: there[key]
-        for key in wanted
-        if key in there and (there[key] == here.get(key) or is_reference(key))
-    }
-    jobs = [(key, there.get(key), key in named) for key in sorted(wanted - sizes.keys())]
-    done = [one for one in runner(partial(_copy_one, blob, target), jobs) if one is not None]
-    new = [one.size_bytes for one in done if one.size_bytes != there.get(one.key)]
+    before: dict[str, int] = {}
+    saved: dict[str, _Saved] = {}
+    for _ in range(LOOKS):
+        sizes, jobs = _lacking(blob, target, state.name, named)
+        found = [*runner(partial(_copy_one, blob, target), jobs)]
+        for (key, there, _), one in zip(jobs, found, strict=True):
+            before.setdefault(key, -1 if there is None else there)
+            if one is not None:
+                saved[key] = one
+        if all(found):
+            break
+    else:
+        raise Unavailable(
+            "history goes faster than it is saved",
+            certain=True,
+            shard=state.name,
+            cure="run again when the erasure or the sweep beside it has ended",
+        )
+    wanted = sizes.keys() | {key for key, _, _ in jobs}
+    done = [one for key, one in saved.items() if key in wanted]
+    new = [one.size_bytes for one in saved.values() if one.size_bytes != before[one.key]]
     return _Copied(
         sizes | {one.key: one.size_bytes for one in done},
         len(new),
         sum(new),
         tuple(Wrong(one.key, one.wrong, cure_of(one.key)) for one in done if one.wrong),
     )
+
+
+def _lacking(
+    blob: Blob, target: Blob, shard: str, named: Collection[str]
+) -> tuple[dict[str, int], list[tuple[str, int | None, bool]]]:
+    """Return the sizes of what a backup has of a shard, and what is to be copied.
+
+    Shape: key, size in the backup, and whether a state names it.
+    """
+    prefix = shard_prefix(shard)
+    there = retry(lambda: {info.key: info.size_bytes for info in target.list(prefix)})
+    here = retry(lambda: {info.key: info.size_bytes for info in blob.list(prefix)})
+    wanted = {*named, *(key for key in here if blob_kind(key) in HISTORY)}
+    # What refers to a file here has its bytes there, and so another size.
+    sizes = {
+        key: there[key]
+        for key in wanted
+        if key in there and (there[key] == here.get(key) or is_reference(key))
+    }
+    return sizes, [(key, there.get(key), key in named) for key in sorted(wanted - sizes.keys())]
 
 
 @dataclass(frozen=True, slots=True)

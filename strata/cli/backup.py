@@ -122,7 +122,8 @@ def restore(
 ) -> Answer:
     """Bring shards back from a backup; each begins in mode soft at most.
 
-    A shard that exists is never replaced.
+    A shard that exists is never replaced. Exit code 1: all are back, perhaps with rows that were
+    erased since the point; `erased_since` names these erasures.
     """
     if not reason.strip():
         raise InvalidRequest("to restore takes a reason", cure="--reason")
@@ -137,8 +138,16 @@ def restore(
         runner=threads(AT_ONCE),
     )
     document = report.to_json()
+    again = [one for one in report.shards if one.erased_since]
+    for one in again:
+        ids = ", ".join(one.erased_since)
+        remark(
+            f"{one.shard}: rows may be back that were erased since the point was taken ({ids}): "
+            f"run `strata erase {one.shard}` again with the same --where and --term"
+        )
     columns = ("shard", "seqno", "upper", "mode", "blobs", "copied", "copied_bytes")
-    return answer(document, rows(f"from {report.point.name}", document["shards"], columns))
+    shown = rows(f"from {report.point.name}", document["shards"], columns)
+    return answer(document, shown, code=1 if again else 0)
 
 
 def verify(

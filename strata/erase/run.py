@@ -88,7 +88,10 @@ class Eraser:
     @property
     def history(self) -> History:
         """Return what is written about the shard beside its parts."""
-        return History(self.stores, self.request.shard, self.terms)
+        return self._history(self.request.shard)
+
+    def _history(self, shard: str) -> History:
+        return History(self.stores, shard, self.terms)
 
     def plan(self) -> dict[str, Any]:
         """Return what an erasure would find now; change nothing.
@@ -103,7 +106,7 @@ class Eraser:
             if planned["rows"]:
                 shards.append(planned)
         files = [*self.history.rejected_files()]
-        logs = [*self.history.logs(())]
+        logs = [log for one in (name, *self._about()) for log in self._history(one).logs(())]
         return {
             "shard": name,
             "shards": shards,
@@ -224,7 +227,8 @@ class Eraser:
         steps = noted_steps(self.stores, shards, erasure.id)
         parts = {part["part"] for step in steps for part in step["parts"]}
         self.history.erase_rejected(cleared)
-        self.history.erase_logs(parts, cleared)
+        for shard in shards:
+            self._history(shard).erase_logs(parts, cleared)
         for shard in shards:
             self.let_go(shard)
             clear(self.stores, shard, closed[shard], self.patience, cleared)

@@ -1,12 +1,11 @@
 """Find terms in texts: rows of shards about other shards, source rows, logs, tables, JSON.
 
-A term counts where no letter, digit or underscore touches it, in any case of ASCII letters. In JSON
-and SQL it may be escaped.
+A term counts where no letter, digit or underscore touches it, in upper or lower case, and however
+JSON, SQL and addresses escape it.
 """
 
 import gzip
 import io
-import json
 import re
 import zlib
 from base64 import b64decode
@@ -20,12 +19,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from strata.erase.spellings import begins_word, pattern_of
 from strata.errors import Corrupt
 from strata.format.pack import unpack
 from strata.kernels.arrays import Bools
 from strata.store.keys import BlobKind, parse_key
 
-_WORD: Final = "[A-Za-z0-9_]"
 _ARROW: Final = b"ARROW1"
 
 
@@ -37,21 +36,18 @@ class Terms:
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes] | None:
-        forms = {
-            form.encode()
-            for term in self.terms
-            for text in (term, json.dumps(term)[1:-1], json.dumps(term, ensure_ascii=False)[1:-1])
-            for form in (text, text.replace("'", "''"))
-        }
-        if not forms:
-            return None
-        either = b"|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-        word = _WORD.encode()
-        return re.compile(b"(?<!%b)(?:%b)(?!%b)" % (word, either, word), re.IGNORECASE)
+        return pattern_of(self.terms) if self.terms else None
 
     def within(self, data: bytes) -> bool:
         """Return whether a text mentions a term."""
-        return self._pattern is not None and self._pattern.search(data) is not None
+        if self._pattern is None:
+            return False
+        text, start = data.lower(), 0
+        while hit := self._pattern.search(text, start):
+            if begins_word(text, hit.start()):
+                return True
+            start = hit.start() + 1  # the next one may overlap
+        return False
 
     def lines(self, key: str, data: bytes) -> list[bool]:
         """Return which lines of a quarantine file mention a term, if only in bytes.

@@ -1,10 +1,10 @@
 """A fingerprint of the deciding code: evidence holds only for the code it was collected with.
 
 It covers whole rooms: the front ends that read a filter, the row filters that run it, the records
-about parts (statistics, key bounds, types as stored and as shown), and the decision. The shard's
-budget for statistics is covered too. Only the meaning of the code counts: its syntax tree, without
-comments, docstrings and layout. A release that changes nothing else keeps the evidence; with any
-other release, evidence starts again from zero.
+about parts (statistics, key bounds, types as stored and as shown), the order and the kernels that
+make them, and the decision. The shard's budget for statistics is covered too. Only the meaning of
+the code counts: its syntax tree, without comments, docstrings and layout. A release that changes
+nothing else keeps the evidence; with any other release, evidence starts again from zero.
 
 To parse every file takes a second, and each reader of a shard that may skip asks. So the answer is
 kept beside the digest of the bytes that it came from: in Python's own cache of this module, and in
@@ -40,6 +40,8 @@ ROOMS: Final = (
     "model",
     "parts",
     "session",
+    "updates",
+    "kernels",
 )
 _PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

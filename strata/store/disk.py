@@ -104,7 +104,10 @@ class DiskBlob(ReferringBlob):
                 size = path.stat().st_size
                 self._make_folder(aside.parent)
                 os.utime(path)  # from now on its age is the time since its deletion
-                path.replace(aside)
+                if _is_one_file(path, aside):  # then a rename would do nothing
+                    path.unlink()
+                else:
+                    path.replace(aside)
             except (FileNotFoundError, NotADirectoryError):
                 self._check_there()
                 return None
@@ -121,7 +124,8 @@ class DiskBlob(ReferringBlob):
             try:
                 os.link(aside, path)
             except FileExistsError:
-                return
+                if not _is_one_file(path, aside):
+                    return
             except (FileNotFoundError, NotADirectoryError) as error:
                 if path.exists():
                     return
@@ -316,6 +320,14 @@ def _walk(folder: Path, at: str, prefix: str) -> Iterator[BlobInfo]:
             with suppress(FileNotFoundError):
                 info = os.stat(f"{folder}/{name}")
                 yield BlobInfo(key, info.st_size, info.st_mtime_ns // 1_000_000)
+
+
+def _is_one_file(path: Path, aside: Path) -> bool:
+    """Return whether two names are of one file, as a restore leaves them that was killed."""
+    try:
+        return path.samefile(aside)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _same(path: Path, content: bytes | Path) -> bool:

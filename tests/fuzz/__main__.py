@@ -18,6 +18,10 @@ import atheris  # type: ignore[import-not-found]
 MODULES: Final = ("protobuf", "json", "parquet")
 SOURCES: Final = (  # of `tests.fuzz.sources`
     "csv",
+    "csv_utf16",
+    "csv_cp1252",
+    "csv_shift_jis",
+    "csv_gb18030",
     "jsonl",
     "array",
     "avro",

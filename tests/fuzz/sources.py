@@ -10,7 +10,7 @@ import io
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -77,10 +77,11 @@ class Source:
     format: str
     envelope: str
     seeds: Callable[[], list[bytes]]
+    encoding: str = "utf-8"
 
     def check(self, data: bytes) -> None:
         """Read a file. Raises: whatever is not a refusal."""
-        task = _task(self.format, self.envelope)
+        task = _task(self.format, self.envelope, encoding=self.encoding)
         path = FOLDER / "input"
         path.write_bytes(data)
         file = SourceFile(str(path), "input", len(data))
@@ -150,12 +151,16 @@ object.__setattr__(COMMIT, "token", "t")
 
 
 @cache
-def _task(format: str, envelope: str, names: frozenset[str] = frozenset(TYPES)) -> IngestTask:
+def _task(
+    format: str, envelope: str, names: frozenset[str] = frozenset(TYPES), encoding: str = "utf-8"
+) -> IngestTask:
     """Return a task that reads some columns of such files."""
     types = {name: kind for name, kind in TYPES.items() if name in names}
     columns = [{"name": n, "type": k, "nullable": n != "id"} for n, k in types.items()]
     source = {"format": format, "envelope": envelope}
-    name = f"memory://fuzz-{format}-{envelope}-{'-'.join(types)}"
+    if encoding != "utf-8":
+        source["encoding"] = encoding
+    name = f"memory://fuzz-{format}-{envelope}-{encoding}-{'-'.join(types)}"
     store = StoreSettings(name, name, str(FOLDER))
     machine = Machine(open_stores(store))
     machine.create(parse_spec({"name": "s", "columns": columns, "key": ["id"], "source": source}))
@@ -199,6 +204,13 @@ def csv() -> list[bytes]:
     bad = b'x,,1e9,,{,[,"",\xff,,'
     found = [b"\n".join([header, row, row]), b"\r\n".join([header, row, bad, b"1,2", row, b""])]
     return [*found, b"\xef\xbb\xbf" + found[0], b"\r".join([header, row]), header + b"\n", b""]
+
+
+def csv_in(encoding: str) -> list[bytes]:
+    """Return CSV files in an encoding; bytes that are no text in it come by mutation."""
+    texts = [data.decode(errors="ignore") for data in csv()]
+    letters = [text.replace("ab", "ソ表") for text in texts]  # with a byte 0x5C in Shift JIS
+    return [text.encode(encoding, "ignore") for text in (*texts, *letters)]
 
 
 def jsonl() -> list[bytes]:
@@ -357,10 +369,21 @@ def avro() -> list[bytes]:
     return found
 
 
+ENCODINGS: Final = ("utf-16", "cp1252", "shift_jis", "gb18030")
 SOURCES: Final = {
     source.name: source
     for source in (
         Source("csv", "csv", "append", csv),
+        *(
+            Source(
+                f"csv_{encoding.replace('-', '')}",
+                "csv",
+                "append",
+                partial(csv_in, encoding),
+                encoding,
+            )
+            for encoding in ENCODINGS
+        ),
         Source("jsonl", "jsonl", "append", jsonl),
         Source("array", "json", "append", array),
         Source("avro", "avro", "append", avro),

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -149,6 +150,17 @@ def _any(_: Any) -> bool:
     return True
 
 
+def _csv_in(encoding: str) -> Source:
+    """Return CSV in an encoding, some of whose bytes are quotes, delimiters or line breaks."""
+    return Source(
+        f"csv in {encoding}",
+        {"format": "csv", "encoding": encoding},
+        _only(sources.csv_rows, partial(sources.has_letters, encoding)),
+        lambda rows: [sources.recoded(file, encoding) for file in _csv(rows)],
+    )
+
+
+ENCODINGS: Final = ("utf-16", "utf-32-be", "cp1252", "koi8-r", "shift_jis", "gb18030", "cp037")
 DEBEZIUM: Final = {"format": "jsonl", "envelope": "debezium"}
 UPSERT: Final = {"envelope": "upsert"}
 WIDE: Final = "70000"
@@ -157,6 +169,7 @@ SOURCES: Final = {
     source.name: source
     for source in (
         Source("csv", {"format": "csv"}, sources.csv_rows, _csv),
+        *map(_csv_in, ENCODINGS),
         Source("jsonl", {"format": "jsonl"}, sources.json_rows, _jsonl),
         Source("json", {"format": "json"}, _in_arrays, _array),
         Source("parquet", {"format": "parquet"}, _typed(_any), PARQUET),

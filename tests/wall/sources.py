@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -92,6 +93,21 @@ def csv_file(name: str, rows: Sequence[Row], *, extra: str = "") -> File:
         parts.append(text)
     parts.append(b"0,," if extra else b"0,")
     return File(name, b"".join(parts) + b"\n", list(rows))
+
+
+def has_letters(encoding: str, row: Row) -> bool:
+    """Tell whether an encoding has all letters of a field, and reads them as they were."""
+    try:
+        text = row.cell.decode()
+        same: bool = text.encode(encoding).decode(encoding) == text
+    except UnicodeError:
+        return False
+    return same
+
+
+def recoded(file: File, encoding: str) -> File:
+    """Return a file of UTF-8 in another encoding."""
+    return replace(file, data=file.data.decode().encode(encoding))
 
 
 def json_rows(draw: Random, column_type: ColumnType, count: int, ids: Ids) -> list[Row]:

@@ -14,8 +14,12 @@ from tests.wall.kept import Fault, faults, replay, unexcused
 
 SEED = 21
 VALUES, KEYS = tries(20, 1000), tries(60, 1000)  # few keys are one value in two spellings
-# Retries are the same whatever the format, and keys whatever the text: these share the types.
-SHARING = [[name for name in SOURCES if name.startswith("retry ")], ["key csv", "key jsonl"]]
+# Retries are the same whatever the format, keys and encodings whatever the text: these share types.
+SHARING = [
+    [name for name in SOURCES if name.startswith("retry ")],
+    [name for name in SOURCES if name.startswith("csv in ")],
+    ["key csv", "key jsonl"],
+]
 CELLS = [
     (name, source)
     for number, name in enumerate(TYPES)

@@ -54,13 +54,17 @@ LOGICAL: Final[dict[str, pa.DataType]] = {
     },
     "uuid": pa.string(),
 }
+FIXED: Final = {("duration", 12): DURATION, ("uuid", 16): pa.binary(16)}
+# What each stands on; on another type a logical type means nothing, as Avro's specification says.
+STORED_AS: Final = {"date": "int", "time-millis": "int", "uuid": "string"}  # the others: long
+SAME_VALUES: Final = ("decimal", "uuid")  # logical types that distinguish nothing in a union
 
 
 def without_logical(data: bytes) -> bytes:
     """Return an Avro file with the same records, whose schema says only how they are stored.
 
     In a union of several types the logical types stay, because only they distinguish a time from a
-    number. Decimals are removed there, too.
+    number. Decimals and UUIDs are removed there, too.
     Raises: what fastavro raises for an invalid header.
     """
     stream = io.BytesIO(data)
@@ -85,7 +89,7 @@ def _stored(schema: Any, *, others: bool) -> Any:
         else _stored(part, others=others)
         for name, part in schema.items()
     }
-    if not others or kept.get("logicalType") == "decimal":
+    if not others or kept.get("logicalType") in SAME_VALUES:
         kept.pop("logicalType", None)
     return kept
 
@@ -122,14 +126,14 @@ def arrow_of(schema: Any, digits: int = MOST_DIGITS) -> pa.DataType | None:
     if isinstance(schema, str):
         return PLAIN.get(schema)
     kind, logical = schema["type"], schema.get("logicalType")
-    if logical == "decimal":
+    if logical == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = schema["precision"], schema.get("scale", 0)
         wide = max(precision, digits) > MOST_DIGITS
         return pa.decimal256(WIDE_DIGITS, scale) if wide else pa.decimal128(precision, scale)
-    if logical in LOGICAL:
+    if logical in LOGICAL and kind == STORED_AS.get(logical, "long"):
         return LOGICAL[logical]
-    if logical == "duration" and schema.get("size") == DURATION.byte_width:
-        return DURATION
+    if kind == "fixed" and (logical, schema.get("size")) in FIXED:
+        return FIXED[logical, schema["size"]]
     makers: dict[str, Callable[[], pa.DataType | None]] = {
         "array": lambda: _nested(pa.list_, schema["items"], digits),
         "map": lambda: _nested(lambda v: pa.map_(pa.string(), v), schema["values"], digits),

@@ -1,12 +1,14 @@
 """Numbers as their digits: they are rounded only when a type requires it, and only once."""
 
 import re
+import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from strata.ingest.twin.unreadable import Undecided, Unreadable
+from strata.ingest.twin.unreadable import Unreadable
 from strata.model.types import ColumnType, Kind
 
 NAN: Final = "NaN"  # a text, as NaN is not equal to itself
@@ -171,33 +173,58 @@ def number_of(number: Exact, column_type: ColumnType) -> object:
     return as_float(number, column_type)
 
 
-def _numeric_of_float(value: float, column_type: ColumnType) -> Decimal:
-    """Return a float whose shortest text and exact value are one.
+def _numeric_of_float(value: float, column_type: ColumnType, width: str) -> Decimal:
+    """Return a float's exact value if it fits, else the number of its shortest text.
 
-    Raises: Unreadable if neither fits, Undecided if they differ.
+    Raises: Unreadable if neither fits.
     """
-    readings = []
-    for number in (Exact.of(repr(value)), Exact.of_decimal(Decimal(value))):
-        try:
-            readings.append(as_numeric(number, column_type))
-        except Unreadable:
-            continue
-    if not readings:
-        raise Unreadable(f"does not fit into {column_type}")
-    if len(readings) < 2 or readings[0] != readings[1]:
-        raise Undecided("a float as a numeric: its shortest text, or its exact value")
-    return readings[0]
+    for number in (Exact.of_decimal(Decimal(value)), Exact.of(shortest(value, width))):
+        with suppress(Unreadable):
+            return as_numeric(number, column_type)
+    raise Unreadable(f"does not fit into {column_type}")
 
 
-def number_of_float(value: float, column_type: ColumnType) -> object:
-    """Return a float's value in the form of any numeric type. Raises: Unreadable.
+def shortest(value: float, width: str) -> str:
+    """Return the shortest decimal text of a finite float; the nearest one, if some are as short.
 
-    Undecided is a numeric of a float whose shortest text (0.1) is not its exact value.
+    `width`: the letter of the float in `struct`: d, f or e.
+
+    >>> shortest(0.1, "d"), shortest(0.10000000149011612, "f"), shortest(0.0999755859375, "e")
+    ('0.1', '0.1', '0.1')
+    """
+    if width == "d" or not value:
+        return repr(value)
+    exact = Decimal(value)
+    for digits in range(1, 18):
+        last = Decimal((0, (1,), exact.adjusted() - digits + 1))
+        near = exact.quantize(last)
+        tries = sorted(
+            (near, near - last, near + last),
+            key=lambda one: abs(Fraction(one) - Fraction(exact)),
+        )
+        for text in (str(one.normalize()) for one in tries):
+            if _rounded(text, width) == value:
+                return text
+    raise AssertionError(value)
+
+
+def _rounded(text: str, width: str) -> float | None:
+    try:
+        found: float = struct.unpack(width, struct.pack(width, float(text)))[0]
+    except OverflowError:
+        return None
+    return found
+
+
+def number_of_float(value: float, column_type: ColumnType, width: str = "d") -> object:
+    """Return a float's value in the form of any numeric type; for `width` see `shortest`.
+
+    Raises: Unreadable.
     """
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  NaN
         if column_type.kind in INTEGERS:
             raise Unreadable("not an integer")
         return number_from_text(str(value), column_type)
     if column_type.kind is Kind.NUMERIC:
-        return _numeric_of_float(value, column_type)
+        return _numeric_of_float(value, column_type, width)
     return number_of(Exact.of_decimal(Decimal(value)), column_type)

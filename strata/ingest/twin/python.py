@@ -20,7 +20,8 @@ from strata.ingest.twin.exact import (
     number_of,
     number_of_float,
 )
-from strata.ingest.twin.jsons import canonical
+from strata.ingest.twin.jsons import Number, canonical
+from strata.ingest.twin.moments import TICKS, iso_text
 from strata.ingest.twin.objects import INT32, INT64, UINT64
 from strata.ingest.twin.physical import WIDTHS, leaf_of
 from strata.ingest.twin.spans import span_as, span_of_parts
@@ -36,7 +37,6 @@ from strata.ingest.twin.times import (
 from strata.ingest.twin.unreadable import Undecided, Unreadable
 from strata.model.types import ColumnType, Kind
 
-TICKS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
 TWELVE: Final = pa.binary(12)  # Parquet's INTERVAL, and Avro's duration
 SPANS: Final = (Kind.DAY_TIME, Kind.INTERVAL, Kind.YEAR_MONTH)
 MICRO: Final = timedelta(microseconds=1)
@@ -51,7 +51,7 @@ def from_python(value: Any, arrow_type: pa.DataType, column_type: ColumnType) ->
     kind = column_type.kind
     if _is_text(arrow_type):
         return from_text(value, column_type)
-    if kind is Kind.JSONB:
+    if kind is Kind.JSONB and not _is_bytes(arrow_type):
         return canonical(_plain(value, arrow_type))
     if arrow_type == TWELVE and kind in SPANS:
         return _twelve(value, column_type)
@@ -116,10 +116,7 @@ def _bytes(value: Any, column_type: ColumnType) -> Any:
         return from_text(str(value), column_type)
     if len(value) == WIDTHS.get(kind):
         return leaf_of(value, column_type)
-    try:
-        return from_text(value, column_type)
-    except Unreadable as error:
-        raise Undecided("bytes in a column of another type") from error
+    return from_text(value, column_type)
 
 
 def _bool(value: Any, _: pa.DataType, column_type: ColumnType) -> bool:
@@ -146,11 +143,8 @@ def _decimal(value: Any, _: pa.DataType, column_type: ColumnType) -> object:
 def _float(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> object:
     if column_type.kind not in {*INTEGERS, Kind.FLOAT32, Kind.FLOAT64, Kind.NUMERIC}:
         raise Unreadable("a float is no value of the type")
-    if column_type.kind is Kind.NUMERIC and arrow_type != pa.float64():
-        if abs(value) < 2**24 and value % 1 == 0:
-            return number_of_float(float(value), column_type)
-        raise Undecided("a short float has a shorter text, too")
-    return number_of_float(float(value), column_type)
+    width = {16: "e", 32: "f", 64: "d"}[arrow_type.bit_width]
+    return number_of_float(float(value), column_type, width)
 
 
 def _date(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> object:
@@ -308,29 +302,39 @@ def _object(value: Any, types: Mapping[str, Any], column_type: ColumnType) -> ob
 
 
 def _plain(value: Any, arrow_type: pa.DataType) -> Any:
-    """Return a nested value as JSON has it. Raises: Undecided where JSON has no such value."""
-    if value is None or (isinstance(value, bool | int) and not _is_clock(arrow_type)):
-        return value
-    if _is_text(arrow_type):
-        return value
-    if isinstance(value, float) and value == value and abs(value) != float("inf"):  # noqa: PLR0124
-        if arrow_type == pa.float64():
-            return value
-        raise Undecided("the decimal digits of a short float")
+    """Return a nested value as JSON has it. Raises: Unreadable where JSON has no such value."""
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    if value is None:
+        return None
     if _is_list(arrow_type):
         return [_plain(item, arrow_type.value_type) for item in value]
     if pa.types.is_struct(arrow_type):
+        if len({field.name for field in arrow_type}) < arrow_type.num_fields:
+            raise Unreadable("a field that stands twice")
         return {field.name: _plain(value[field.name], field.type) for field in arrow_type}
     if pa.types.is_map(arrow_type) and _is_text(arrow_type.key_type):
         pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
         if len({key for key, _ in pairs}) < len(pairs):
-            raise Undecided("a map that has a key twice as JSON")
+            raise Unreadable("a map that has a key twice as JSON")
         return {key: _plain(item, arrow_type.item_type) for key, item in pairs}
-    raise Undecided(f"{arrow_type} as JSON")
+    return _plain_leaf(value, arrow_type)
 
 
-def _is_clock(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_temporal(arrow_type))
+def _plain_leaf(value: Any, arrow_type: pa.DataType) -> Any:
+    if pa.types.is_temporal(arrow_type) and not pa.types.is_interval(arrow_type):
+        return iso_text(value, arrow_type)
+    if pa.types.is_boolean(arrow_type):
+        return bool(value)
+    if pa.types.is_integer(arrow_type) or _is_text(arrow_type):
+        return value
+    if pa.types.is_decimal(arrow_type):
+        return Number(f"{value:f}")
+    if not pa.types.is_floating(arrow_type):
+        raise Undecided(f"{arrow_type} as JSON")
+    if value != value or abs(value) == float("inf"):  # noqa: PLR0124  NaN
+        raise Unreadable("not a number of JSON")
+    return float(value)
 
 
 _FAMILIES: Final[tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...]] = (

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
+from strata.ingest.values.usual import usual
 
 Rows = npt.NDArray[np.int64]
 NONE_BAD: Final[Rows] = np.empty(0, np.int64)
@@ -94,7 +95,7 @@ def lost(before: pa.Array, after: pa.Array) -> Rows:
 
 
 def plainly(values: pa.Array) -> pa.Array:
-    """Return a column as its values: without an extension's name, a dictionary, or runs."""
+    """Return a column as its values: without an extension's name, a dictionary, runs, or views."""
     kind = values.type
     if isinstance(kind, pa.Bool8Type):
         return values.storage.cast(pa.bool_())
@@ -104,7 +105,7 @@ def plainly(values: pa.Array) -> pa.Array:
         return plainly(values.dictionary_decode())
     if pa.types.is_run_end_encoded(kind):
         return plainly(pc.run_end_decode(values))
-    return values
+    return usual(values)
 
 
 def with_nulls(values: pa.Array, rows: Rows) -> pa.Array:

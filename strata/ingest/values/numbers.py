@@ -162,8 +162,9 @@ def float_texts(values: pa.Array, fits: Callable[[str], bool]) -> pa.Array:
 
 def as_texts(values: pa.Array) -> pa.Array:
     """Return numbers as their exact text, or as the text that identifies the float."""
-    if pa.types.is_float16(values.type):
-        values = pc.cast(values, pa.float32())
+    if pa.types.is_float16(values.type):  # Arrow would write the float32
+        found = [v if v is None else str(np.float16(v)) for v in values.to_pylist()]
+        return pa.array(found, pa.string())
     return pc.cast(values, pa.string())
 
 

@@ -2,6 +2,7 @@
 
 A build takes seconds, and may be killed or find the disk full in any of them. From its first
 moment to its last the index says that it is not whole, and the file `.building` names the run. The
+index on S3 says so while files are uploaded. The
 next build finds that file: what the library cannot read any more is deleted, and made anew. All of
 it can be made anew, but for results; of these only the broken run's own may be half written.
 """
@@ -41,7 +42,7 @@ def begin(directory: Path, folders: Folders, run: str, blank: str) -> None:
     index = folders.site / INDEX
     index.parent.mkdir(parents=True, exist_ok=True)
     before = index.read_text("utf-8", "replace") if index.exists() else ""
-    write_whole(index, marked(before if _MAIN in before else blank).encode())
+    write_whole(index, under_way(blank, before).encode())
 
 
 def finish(directory: Path, folders: Folders) -> None:
@@ -49,6 +50,11 @@ def finish(directory: Path, folders: Folders) -> None:
     index = folders.site / INDEX
     write_whole(index, index.read_bytes().replace(BANNER.encode(), b""))
     (directory / MARK).unlink()
+
+
+def under_way(blank: str, before: str) -> str:
+    """Return an index that says that it is being built; `blank` where there is none yet."""
+    return marked(before if _MAIN in before else blank)
 
 
 def marked(index: str) -> str:

@@ -10,7 +10,7 @@ machine, not with its own backend for S3, because they are rewritten before anyb
 """
 
 import mimetypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
@@ -68,39 +68,34 @@ class ReportOnS3:
                 fetched += 1
         return fetched
 
-    def publish(self, folders: Folders, limit: int) -> int:
+    def publish(self, folders: Folders, limit: int, under_way: Callable[[str], str] = str) -> int:
         """Upload changed files, the index last; return their number.
 
+        Where anything but the index changes, the index that is there is first replaced by what
+        `under_way` makes of it: an upload that breaks off leaves no mixed report that looks whole.
         Old results are deleted, and so are the libraries that pages of former versions loaded.
         Raises: Unavailable.
         """
-        sent = self._mirror(folders.results, RESULTS)
-        sent += self._mirror(folders.site, SITE)
+        first = f"{SITE}/{INDEX}"
+        site = self._listed(SITE)
+        changed = _changed(folders.results, RESULTS, self._listed(RESULTS))
+        changed |= _changed(folders.site, SITE, site)
+        if changed.keys() - {first} and (folders.site / INDEX).exists():
+            before = self._get(first).decode("utf-8", "replace") if INDEX in site else ""
+            self._put(first, under_way(before).encode())
+            changed[first] = folders.site / INDEX
+        for name in sorted(changed, key=lambda name: (name == first, name)):
+            self._put(name, changed[name].read_bytes())
         for name in self._listed(f"{SITE}/{LIBRARIES}"):
             self._ask("delete_object", f"{SITE}/{LIBRARIES}/{name}")
         listed = set(self._listed(RESULTS))
         for name in sorted(listed - set(newest(listed, limit))):
             self._ask("delete_object", f"{RESULTS}/{name}")
-        return sent
+        return len(changed)
 
-    def _mirror(self, folder: Path, name: str) -> int:
-        there = self._listed(name)
-        files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-        sent = 0
-        for file in sorted(files, key=lambda file: file == folder / INDEX):
-            relative = file.relative_to(folder).as_posix()
-            data = file.read_bytes()
-            if there.get(relative) != md5(data, usedforsecurity=False).hexdigest():
-                kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-                self._ask(
-                    "put_object",
-                    f"{name}/{relative}",
-                    Body=data,
-                    ContentType=kind,
-                    CacheControl="no-cache",
-                )
-                sent += 1
-        return sent
+    def _put(self, name: str, data: bytes) -> None:
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        self._ask("put_object", name, Body=data, ContentType=kind, CacheControl="no-cache")
 
     def _listed(self, folder: str) -> dict[str, str]:
         """Return the files in a folder: S3's digest of each, by name."""
@@ -119,6 +114,16 @@ class ReportOnS3:
     def _ask(self, operation: str, name: str, **more: Any) -> Any:
         with outside(self._address, name, certain=False):
             return self._client.ask(operation, Key=f"{self._address.prefix}{name}", **more)
+
+
+def _changed(folder: Path, name: str, there: Mapping[str, str]) -> dict[str, Path]:
+    """Return the files of a folder that differ from what is there, by their names on S3."""
+    found = {}
+    for file in filter(Path.is_file, folder.rglob("*")):
+        relative = file.relative_to(folder).as_posix()
+        if there.get(relative) != md5(file.read_bytes(), usedforsecurity=False).hexdigest():
+            found[f"{name}/{relative}"] = file
+    return found
 
 
 def newest(results: Iterable[str], limit: int) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from strata.audit.run import ValidationReport
 from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
-from strata.jobs.validate.mark import WORKS, begin, building, finish
+from strata.jobs.validate.mark import WORKS, begin, building, finish, under_way
 from strata.jobs.validate.offline import make_offline
 from strata.jobs.validate.outcome import NO_SUMS
 from strata.jobs.validate.pages import TITLE, Page, blank, written
@@ -33,6 +34,7 @@ from strata.sums.check import SumsCheck
 SITE: Final = "strata"
 SITE_FOLDER: Final = "site"
 _ADDRESS: Final = re.compile(r"(https?://[^\s/\\?#<>\"'&]+)?(/[^\s/\\?#<>\"'&]+)*/?")
+ROUNDS: Final = 8  # while other machines publish to the same place on S3
 RESULTS_SHOWN: Final = 200  # validation results on the index page; pages of older ones stay
 
 
@@ -87,7 +89,8 @@ def _build(
     directory: Path, run: str, suites: Sequence[Suite], url: str, limit: int, console: str
 ) -> WrittenReport:
     folders = Folders(directory / SITE_FOLDER, directory / WORKS / "uncommitted" / "validations")
-    begin(directory, folders, run, written(blank(TITLE, up="")[0]))
+    empty = written(blank(TITLE, up="")[0])
+    begin(directory, folders, run, empty)
     context = _context(directory, limit, console)
     bucket = ReportOnS3(url) if url else None
     if bucket is not None:
@@ -95,15 +98,27 @@ def _build(
     failed: list[str] = []
     for suite in suites:
         failed += _validate(context, suite, run)
+    _write_site(context, directory, folders, limit)
+    for _ in range(ROUNDS):
+        if bucket is None:
+            break
+        bucket.publish(folders, limit, partial(under_way, empty))
+        if not bucket.fetch(folders, limit):
+            break
+        # Another machine has published meanwhile, and this index is over its own.
+        begin(directory, folders, run, empty)
+        _write_site(context, directory, folders, limit)
+    there = "" if bucket is None else bucket.index
+    return WrittenReport(index_of(directory), not failed, tuple(failed), there)
+
+
+def _write_site(context: Any, directory: Path, folders: Folders, limit: int) -> None:
+    """Make the pages of all results that are here, and take the mark off."""
     prune(folders, limit)
     escaped.make_results_inert(folders.results)
     context.build_data_docs(site_names=[SITE])
     make_offline(folders)
     finish(directory, folders)
-    if bucket is not None:
-        bucket.publish(folders, limit)
-    there = "" if bucket is None else bucket.index
-    return WrittenReport(index_of(directory), not failed, tuple(failed), there)
 
 
 @contextmanager

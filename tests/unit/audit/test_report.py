@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Verdict
 from strata.jobs.validate import report as module
+from strata.jobs.validate.mark import BANNER
 from strata.jobs.validate.publish import ReportOnS3
 from strata.jobs.validate.report import build_report
 from tests.support import seaweed
@@ -138,3 +140,30 @@ def test_runs_of_two_machines_are_in_one_index_of_bounded_length(
     assert any(
         "strata validate events --part a" in bucket._get(f"site/{p}").decode() for p in pages
     )
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries that GX loads
+def test_two_machines_that_publish_at_once_leave_an_index_of_both(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later index was of its own results and of those of before."""
+    place = address.replace("?", "/at-once?", 1)
+    publish, waiting = ReportOnS3.publish, ["tuesday"]
+
+    def run(name: str) -> None:
+        one = ValidationReport("events", name, (), (CLEAN,), "soft", "soft", None)
+        build_report(tmp_path / name, name, [one], {"events": ()}, max_failed_rows=5, url=place)
+
+    def beside(self: ReportOnS3, *given: Any) -> int:
+        while waiting:  # it has fetched what there is, and has not uploaded yet
+            run(waiting.pop())
+        return publish(self, *given)
+
+    monkeypatch.setattr(ReportOnS3, "publish", beside)
+    run("monday")
+
+    last = ReportOnS3(place)._get("site/index.html").decode()
+    assert "monday" in last
+    assert "tuesday" in last
+    assert BANNER not in last

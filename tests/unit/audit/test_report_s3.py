@@ -1,11 +1,15 @@
 """The report on a real S3 server: every run of every machine in one index, which stays bounded."""
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from strata.errors import InvalidRequest, Unavailable
+from strata.jobs.validate.mark import BANNER, under_way
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, newest, prune
 from tests.support import seaweed
 
@@ -68,6 +72,53 @@ def test_two_machines_share_one_index_that_stays_bounded(address: str, tmp_path:
     assert not [name for name in there if "static" in name]
     assert {f"site/validations/{n}.html" for n in range(1, 6)} <= there.keys()  # old links work
     assert bucket.index.endswith("/site/index.html")
+
+
+def test_an_upload_that_breaks_off_leaves_no_index_that_looks_whole(
+    address: str, tmp_path: Path
+) -> None:
+    """It left the index of before over some pages of this run."""
+    place = address.replace("?", "/broken-off?", 1)
+    first = machine(tmp_path / "a", range(1, 3))
+    index = first.site / INDEX
+    index.write_text("<main>index of [1, 2]")
+    whole = ReportOnS3(place)
+    whole.publish(first, 9, partial(under_way, "<main>"))
+    page = first.site / "validations/1.html"
+    for calls in count():
+        page.write_text(f"page 1 anew {calls}")
+        other = machine(tmp_path / f"b{calls}", range(3, 4))
+        (other.site / INDEX).write_text(f"<main>index of all {calls}")
+        page.rename(other.site / "validations/1.html")
+        before = stored(place)
+
+        dying = Dying(place, calls)
+        try:
+            dying.publish(other, 9, partial(under_way, "<main>"))
+        except KeyboardInterrupt:
+            now = stored(place)
+            untouched = now == before
+            assert untouched or BANNER in now["site/index.html"].decode()
+        else:
+            break
+        page = other.site / "validations/1.html"
+    assert calls > 3
+    assert stored(place)["site/index.html"].decode() == f"<main>index of all {calls}"
+
+
+class Dying(ReportOnS3):
+    """A machine that is killed before a request that changes something."""
+
+    def __init__(self, address: str, changes: int) -> None:
+        super().__init__(address)
+        self.changes = changes
+
+    def _ask(self, operation: str, name: str, **more: Any) -> Any:
+        if operation != "get_object":
+            if not self.changes:
+                raise KeyboardInterrupt
+            self.changes -= 1
+        return super()._ask(operation, name, **more)
 
 
 def test_pages_can_be_opened_by_a_browser(address: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The commands about backups, on a disk: a point, a loss, a way back, and damage that is named."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_everything_is_lost_and_comes_back(cli: Cli, target: str) -> None:
     assert cli.json("read", "events")["rows"] == 4
     code, _, error = cli.run("restore", target, "--reason", "again")
     assert (code, "is not replaced" in error) == (2, True)
+
+
+def test_a_restore_from_before_an_erasure_ends_with_one(cli: Cli, target: str) -> None:
+    cli.json("backup", target)
+    certificate = cli.root / "blob/shards/events/erasures/20260101T000000-00ff.json"
+    certificate.parent.mkdir(parents=True)
+    certificate.write_text("{}")
+    cli.json("drop", "events", "--yes", "events", "--reason", "a bad load", "--by", "ann")
+
+    code, out, error = cli.run("restore", target, "events", "--reason", "back", "--json")
+
+    assert code == 1, error
+    assert json.loads(out)["shards"][0]["erased_since"] == ["20260101T000000-00ff"]
+    assert "run `strata erase events` again" in error
 
 
 def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:

@@ -33,7 +33,7 @@ from strata.read.scan import scan
 from strata.shard import Shard
 from strata.state import tombstone
 from strata.state.holds import hold, release
-from strata.store.keys import quarantine_key, receipt_key
+from strata.store.keys import quarantine_key, receipt_key, usage_key
 from tests.support.erasing import WHO, erased, eraser, places_of
 from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.unit.ingest.test_engine import SPEC, World
@@ -287,6 +287,22 @@ def test_journals_and_logs_that_mention_the_person_are_erased(world: World) -> N
     assert [k for k in world.blobs() if "/usage/" in k] == ["shards/s/usage/1970-01-01/04.json"]
     removed = {one["what"]: one["blobs"] for one in found["removed"]}
     assert removed["logged filters"] == removed["verdicts"] == 1
+
+
+def test_logs_of_the_shards_about_it_are_erased(world: World) -> None:
+    """A filter on rejected rows is logged with theirs; no run of the erasure was complete."""
+    note(world.stores, Metrics(MetricsSettings()), "read", 0, READ, 0)
+    names = world.machine.names()
+    assert {"s.rejected", "strata_operations"} <= {*names}
+    for name in names:
+        entry = orjson.dumps([{"filter": {"sql": f"value = '{BOB}'"}}])
+        world.stores.blob.set(usage_key(name, "2026-01-01", "001"), entry)
+    assert eraser(world.stores, "s", "name", BOB).plan()["logs"] == len(names)
+
+    found = erased(world.stores, "s", "name", BOB)
+
+    assert found["complete"]
+    assert places_of(world.stores, BOB) == []
 
 
 def test_what_cannot_be_removed_is_named(world: World) -> None:

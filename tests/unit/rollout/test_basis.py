@@ -1,5 +1,6 @@
 """Evidence is bound to what the deciding code means, wherever it stands, and to nothing else."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,10 @@ MEANT = [
     ("decide/draw.py", "if percent <= 0", "if percent < 0"),
     ("parts/part_facts.py", "KEY_BYTES", "KEY_BYTE_S"),
     ("decide/row_groups.py", "return ", "return not "),
+    ("kernels/text_bounds.py", "word < low_word", "word <= low_word"),
+    ("kernels/ribbon.py", "in range(len(hashes))", "in range(1, len(hashes))"),
+    ("kernels/json_scan.py", "    if ", "    if not "),
+    ("updates/order.py", "    return ", "    return not "),
 ]
 LAYOUT = [
     ("decide/decision.py", "\ndef decide(", "\n# A word more.\ndef decide("),
@@ -79,6 +84,27 @@ def test_what_changes_only_the_looks_keeps_the_evidence(
     before, after = edited(tmp_path, edit)
 
     assert before == after
+
+
+# What deciding rooms import beside each other, and why it is no part of the fingerprint.
+BESIDE = {
+    "errors": "says what is wrong",
+    "store": "gives the bytes that were written; their digests are compared",
+    "state": "says which parts there are, and who may skip",
+    "rollout": "obeys who may skip, and asks for this fingerprint",
+}
+
+
+def test_what_the_decision_rests_on_is_covered() -> None:
+    """Kernels make bounds of texts and look into sets; they once changed beside old evidence."""
+    rests_on = {
+        found
+        for room in {*ROOMS} - {"spark", "session"}  # these start jobs as well
+        for file in (STRATA / room).rglob("*.py")
+        for found in re.findall(r"^ *(?:from|import) strata\.(\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert "stats" in rests_on
+    assert rests_on - {*ROOMS} == {*BESIDE}
 
 
 def test_every_file_counts_and_one_that_comes_or_goes_begins_anew(tmp_path: Path) -> None:

@@ -321,6 +321,26 @@ def test_purge_frees_what_was_deleted_before(tmp_path: Path) -> None:
     assert blob.get("a/1") == b"12345"
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_killed_restore_brought_back_can_be_deleted(tmp_path: Path, again: bool) -> None:
+    """Both names were of one file, a rename between them does nothing, and the blob stayed live."""
+    blob, key = DiskBlob(tmp_path), "shards/s/parts/00ff.parquet"
+    blob.set(key, b"abc")
+    blob.delete(key)
+    os.link(tmp_path / ".deleted" / key, tmp_path / key)  # killed before its last step
+    if again:
+        blob.restore(key)
+        assert [*blob.set_aside("shards/")] == []
+
+    assert blob.delete(key) == 3
+    assert blob.get(key) is None
+    blob.restore(key)
+    assert blob.get(key) == b"abc"
+    blob.delete(key)
+    assert blob.expunge(key) == 3
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
 def test_a_folder_that_another_thread_is_making_is_not_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

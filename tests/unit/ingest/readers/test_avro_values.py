@@ -111,3 +111,36 @@ def test_a_precision_beyond_arrow_makes_objects_or_wide_decimals() -> None:
 
     assert column([units(12345)], wide).type == pa.decimal256(76, 2)
     assert column([units(12345)], wider).to_pylist() == [Decimal("123.45")]
+
+
+UUID = "00112233-4455-6677-8899-aabbccddeeff"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "declared", "wanted"),
+    [
+        ({"type": "double", "logicalType": "timestamp-millis"}, [5.5], "float64", [5.5]),
+        ({"type": "long", "logicalType": "date"}, [1, 2**40], "int64", [1, 2**40]),
+        ({"type": "int", "logicalType": "timestamp-micros"}, [7], "int64", [7]),
+        ({"type": "bytes", "logicalType": "uuid"}, [b"a" * 16, b"\xff"], "string", ["a" * 16]),
+    ],
+)
+def test_a_logical_type_on_another_type_means_nothing(
+    tmp_path: Path, kind: Any, values: list[Any], declared: str, wanted: list[Any]
+) -> None:
+    """A double of 5.5 milliseconds became the time of 5; now Avro's specification holds."""
+    found, rejected = ingested(tmp_path, kind, values, declared)
+    assert [found[n] for n in sorted(found)] == wanted
+    assert rejected == len(values) - len(wanted)
+
+
+def test_a_uuid_may_be_stored_as_its_bytes(tmp_path: Path) -> None:
+    kind = {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}
+    data = bytes.fromhex(UUID.replace("-", ""))
+    assert ingested(tmp_path, kind, [data], "uuid") == ({0: UUID}, 0)
+
+
+def test_a_text_that_is_no_uuid_takes_only_its_row_down(tmp_path: Path) -> None:
+    """In a union it took the file."""
+    kind = [{"type": "string", "logicalType": "uuid"}, "int"]
+    assert ingested(tmp_path, kind, [UUID, "none"], "uuid") == ({0: UUID}, 1)

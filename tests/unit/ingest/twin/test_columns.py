@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from strata.ingest.twin import Undecided, Unreadable, from_python, stored
+from strata.ingest.twin import Unreadable, from_python, stored
 from strata.model.types import parse_type
 
 DIMS = pa.list_(pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())]))
@@ -253,6 +253,22 @@ def test_what_no_part_may_hold_equals_nothing(kind: str, column: pa.Array) -> No
     assert isinstance(found, Unreadable)
 
 
-def test_a_short_float_as_a_decimal_is_undecided() -> None:
-    with pytest.raises(Undecided):
-        from_python(0.10000000149011612, pa.float32(), parse_type("numeric(10,2)"))
+@pytest.mark.parametrize(
+    ("value", "arrow", "kind", "read"),
+    [
+        (0.10000000149011612, pa.float32(), "numeric(10,2)", "0.1"),
+        (0.125, pa.float32(), "numeric(10,3)", "0.125"),
+        (0.1, pa.float64(), "numeric(10,2)", "0.1"),
+        (0.0999755859375, pa.float16(), "numeric(10,2)", "0.1"),
+        (0.10000000149011612, pa.float32(), "numeric", "0.100000001490116119384765625"),
+    ],
+)
+def test_a_float_as_a_decimal_is_its_exact_value_or_its_shortest_text(
+    value: float, arrow: pa.DataType, kind: str, read: str
+) -> None:
+    assert from_python(value, arrow, parse_type(kind)) == Decimal(read)
+
+
+def test_a_float_whose_shortest_text_does_not_fit_is_no_decimal() -> None:
+    with pytest.raises(Unreadable):
+        from_python(0.125, pa.float32(), parse_type("numeric(10,2)"))

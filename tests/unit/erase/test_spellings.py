@@ -1,0 +1,85 @@
+"""However a text is stored, a term in it is found, and no part of a longer word is."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from strata.erase.texts import Terms
+from tests.support.erasing import erased, places_of
+from tests.unit.ingest.test_engine import World
+
+TERMS = (
+    "bob@example.org",
+    'O"Brien',
+    "O'Brien",
+    "Müller",
+    "a\\b/12",
+    "tab\there",
+    "李小龙李",
+    "𝒳𝒴𝒵𝒳",
+)
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "itself": str,
+    "upper": str.upper,
+    "JSON": lambda text: orjson.dumps(text).decode(),
+    "JSON in ASCII": json.dumps,
+    "JSON in JSON": lambda text: json.dumps({"a": json.dumps([text])}),
+    "three times JSON": lambda text: json.dumps([json.dumps([json.dumps(text)])]),
+    "slashes escaped": lambda text: json.dumps(text).replace("/", "\\/"),
+    "SQL": lambda text: "name = '" + text.replace("'", "''") + "'",
+    "SQL in JSON": lambda text: json.dumps("name = '" + text.replace("'", "\\'") + "'"),
+    "a path": lambda text: f"s3://b/name={quote(text, safe='')}/1.csv",
+}
+BESIDE = ("", " ", "\t", "\n", "\r", "\b", ",", "\u00fc", "\U0001f600", "'", '"', "\\", "\x01")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("term", TERMS)
+def test_a_term_is_found_however_it_is_spelt(term: str, spelling: str) -> None:
+    spelt = SPELLINGS[spelling]
+    for beside in BESIDE:
+        text = spelt(f"1{beside and beside + term + beside}" if beside else term)
+        assert Terms((term,)).within(text.encode()), text
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_part_of_a_word_is_no_term(spelling: str) -> None:
+    for text in ("xbob@example.org", "bob@example.orgs", "bob@example_org", "_bob@example.org"):
+        assert not Terms(("bob@example.org",)).within(SPELLINGS[spelling](text).encode()), text
+
+
+def test_a_term_that_begins_within_another_hit_is_found() -> None:
+    assert Terms(("ab ab",)).within(b"xab ab ab")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp850", "mac-roman", "utf-16-le", "gb18030"])
+def test_a_row_in_an_encoding_that_nobody_declared_is_found(encoding: str) -> None:
+    raw = b64encode("1,MÜLLER,Müller".encode(encoding)).decode()
+    assert Terms(("Müller",)).lines("x", orjson.dumps({"raw": "1,M", "raw_base64": raw})) == [True]
+
+
+def test_composed_and_decomposed_characters_are_one() -> None:
+    assert Terms(("Mu\u0308ller",)).within("M\u00fcller".encode())
+    assert Terms(("M\u00fcller",)).within("Mu\u0308ller".encode())
+
+
+def test_a_rejected_row_of_a_file_with_tabs_goes(tmp_path: Path) -> None:
+    """A tab is `\\t` in JSON, and that `t` is no letter in front of the name."""
+    columns = [{"name": "name", "type": "string"}, {"name": "n", "type": "int16"}]
+    source = {"format": "csv", "delimiter": "\t", "max_rejected": 0.9}
+    world = World(tmp_path, columns=columns, key=["n"], source=source)
+    bob = "bob@example.org"
+    rows = ("ann\t1", f"{bob}\t2", f"no number\t{bob}", "bad\tbad")
+    world.ingest(world.put("a.csv", "name\tn\n" + "\n".join(rows) + "\n"), lower=0, upper=1)
+    assert places_of(world.stores, bob)
+
+    found = erased(world.stores, "s", "name", bob)
+
+    assert places_of(world.stores, bob) == []
+    assert (found["rows"], found["rejected_rows"], found["complete"]) == (1, 1, True)
+    assert places_of(world.stores, "bad")

@@ -45,7 +45,7 @@ SPEC = parse_spec(
         "key": ["ts"],
     }
 )
-ORDER = (1, 2, 3, 4)
+ORDER = tuple(range(1, len(RELATION.columns) + 1))
 BATCH_PARTS = 1_000_000  # at most: a batch is built in memory
 
 

@@ -31,5 +31,12 @@ def has_keys_of_today(state: State, batch: Batch) -> bool:
 
 
 def is_of_today(state: State, batch: Batch) -> bool:
-    """Return whether a batch is of the newest relation, and has keys that can be compared."""
-    return batch.versions == (state.relation.version,) and has_keys_of_today(state, batch)
+    """Return whether a batch is of the newest relation and in today's order.
+
+    Then the keys of its parts are whole ones. Of keys that are prefixes of rows' keys, one that is
+    hidden behind a greater key of its page could reach into a stretch that the page does not.
+    """
+    newest = state.relation
+    return batch.versions == (newest.version,) and all(
+        run.order == newest.sort_ids for run in batch.runs
+    )

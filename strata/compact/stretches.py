@@ -5,8 +5,8 @@ The key space is cut where the pages of the manifests begin, at about `STRETCH_P
 parts that may have rows in it. So the driver never holds the parts of the whole merge, nor its
 tasks. A part that reaches into two stretches is read by both and is not kept by reference.
 
-This needs parts of the newest relation whose keys can be compared. Other batches of as many parts
-are rewritten before (`strata.compact.rewrite`).
+This needs parts of the newest relation in today's order. Other batches of as many parts are
+rewritten before (`strata.compact.rewrite`).
 """
 
 from collections.abc import Iterator, Sequence

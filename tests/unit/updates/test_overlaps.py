@@ -78,6 +78,14 @@ def has_chosen(ref: PartRef, piece: Slice, groups: dict[str, tuple[int, ...]]) -
     return ref.key not in groups or bool(set(groups[ref.key]) & set(there))
 
 
+def test_one_chosen_row_group_in_a_slice_is_enough() -> None:
+    splits = tuple(Split(n, bytes([n])) for n in range(4))
+    run = [replace(PART, key_low=b"\0", key_high=b"\4", splits=splits)]
+    for groups, expected in (((0, 2), run), ((2,), run), ((0, 3), []), ((), [])):
+        found = Overlaps(run, [TEXT], {"k": groups}).of(Slice(b"\2\1", b"\2\7"))
+        assert list(found) == expected
+
+
 def test_few_parts_of_many_are_looked_at() -> None:
     run = [replace(PART, key_low=bytes([n]), key_high=bytes([n, 9])) for n in range(200)]
     overlaps = Overlaps(run, [TEXT])

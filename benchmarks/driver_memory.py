@@ -35,6 +35,8 @@ from strata.gc import plan as plan_sweep
 from strata.machine.machine import Machine
 from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.parts.manifests import StoredManifest
+from strata.state.schema import SortBy, evolve
+from strata.state.state import State
 from strata.store import keys
 from strata.store.interface import BlobInfo
 from strata.store.open import Stores, open_stores
@@ -75,7 +77,18 @@ def plan_all(stores: Stores) -> object:
 @operation("plan and cut a full merge")
 def cut(stores: Stores) -> object:
     """Return how many tasks a merge of everything has; those of a stretch are held at a time."""
+    return _tasks(stores, Machine(stores).load(SHARD))
+
+
+@operation("the same, another order")
+def cut_anew(stores: Stores) -> object:
+    """Return how many tasks write everything anew in another sort order."""
     state = Machine(stores).load(SHARD)
+    names = [state.relation.by_id[i].name for i in state.relation.sort_ids]
+    return _tasks(stores, evolve(state, stores.clock(), change=SortBy((names[-1],)))[0])
+
+
+def _tasks(stores: Stores, state: State) -> int:
     settings = CompactSettings()
     found = 0
     for request in plan_compaction(state, settings, full=True).requests:

@@ -39,15 +39,16 @@ def work_of(request: MergeRequest, tasks: Sequence[MergeTask]) -> str:
     return digest.hexdigest()
 
 
-def work_in_stretches(
-    request: MergeRequest, state: State, memory_bytes: int, stretches: Sequence[Slice]
+def work_cut_later(
+    request: MergeRequest, state: State, memory_bytes: int, places: Sequence[Slice] | int
 ) -> str:
-    """Return the fingerprint of a merge whose tasks are cut one stretch at a time.
+    """Return the fingerprint of a merge whose tasks are cut when their turn comes.
 
     They follow from the manifests, which are named by their content, and from what is hashed here.
+    `places`: the stretches of the key space, or the bytes of a task that rewrites its parts.
     """
     digest = _begun(request)
-    cut = (request.lower, request.upper, state.spec, state.relations, memory_bytes, stretches)
+    cut = (request.lower, request.upper, state.spec, state.relations, memory_bytes, places)
     digest.update(repr(cut).encode())
     return digest.hexdigest()
 
@@ -82,17 +83,23 @@ class Chunks:
         chunk_bytes: int,
         resumed: str | None = None,
         writer: str | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
-        """Start with an empty chunk. `work`: the fingerprint of the tasks, and their number."""
+        """Start with an empty chunk. `work`: the fingerprint of the tasks, and their number.
+
+        `alone`: each task reads its parts alone, and compares their digests itself.
+        """
         self._writer = writer
         self._machine, self._state, self._request = machine, state, request
         self.resumed = resumed  # the manifest that keeps the parts of earlier runs
         (self._work, self._tasks), self._chunk_bytes, self._unkept = work, chunk_bytes, 0.0
         # Slices hold about the same amount; a slice that cancels completely is work, too.
         self._task_bytes = sum(b.size_bytes for b in request.batches) / max(self._tasks, 1)
-        # The digest shift into a newer relation is known only for whole parts, when all tasks are
-        # done. So such a merge keeps no progress, and a killed one starts anew.
-        self._able = not any(
+        # The digest shift into a newer relation is known only for whole parts. If several tasks
+        # share these, all must be done: such a merge keeps no progress, and a killed one starts
+        # anew.
+        self._able = alone or not any(
             crosses(version, state.relations) for b in request.batches for version in b.versions
         )
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strata.compact.outdated import outdated
+from strata.compact.rewrite import rewritten_first
 from strata.model.settings import CompactSettings
 from strata.model.time import MIN_TIME
 from strata.state import spine as spines
@@ -21,6 +23,7 @@ class CompactPlan:
     since: int  # where since is moved first
     requests: tuple[MergeRequest, ...]
     idle_reason: str | None  # why there is nothing to do; None exactly when there are requests
+    more: bool = False  # behind these requests others are due at once
 
 
 def plan(
@@ -36,6 +39,7 @@ def plan(
 
     `full` merges everything into one run. `migrate` also rewrites, slot by slot, batches whose
     layout, relation or sort order differs from what is written now. A merge under way is continued.
+    A merge that no slice can be cut from comes in two passes (`strata.compact.rewrite`).
     `enough`: only the cheapest merges, until at most this number of runs waits.
     `now_ms` decides which holds have expired; None takes the state's own time.
     """
@@ -49,12 +53,13 @@ def plan(
         or (migrate and any(outdated(moved, b) for b in r.batches))
     )
     requests = _cheapest(requests, spines.debt(moved.spine) - enough) if enough else requests
+    requests, more = rewritten_first(moved, requests, settings.memory_bytes)
     idle = None
     if found and not requests:
         idle = f"{len(found)} merges are due, each of fewer runs than {settings.min_inputs}"
     elif not requests:
         idle = spines.idle_reason(moved.spine) + _waiting(moved)
-    return CompactPlan(state.name, state.since, moved.since, requests, idle)
+    return CompactPlan(state.name, state.since, moved.since, requests, idle, more)
 
 
 def _cheapest(requests: Sequence[MergeRequest], runs: int) -> tuple[MergeRequest, ...]:
@@ -74,19 +79,6 @@ def advanced(state: State, settings: CompactSettings, now_ms: int) -> State:
         return state
     wanted = max(state.upper - settings.history_ms, MIN_TIME)
     return advance_since(state, now_ms, min(wanted, state.upper))[0]
-
-
-def outdated(state: State, batch: Batch) -> str:
-    """Return how a batch differs from what is written now; empty if it does not."""
-    if batch.manifest is None:
-        return ""
-    if any(run.order != state.relation.sort_ids for run in batch.runs):
-        return "another sort order"
-    if batch.versions != (state.relation.version,):
-        return "an older relation"
-    if any(layout != state.spec.write_format for layout, _ in batch.layouts):
-        return "another layout"
-    return ""
 
 
 def runs_of(batches: Sequence[Batch]) -> int:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from strata.compact.keep import Chunks, resumed, work_in_stretches, work_of
+from strata.compact.keep import Chunks, resumed, work_cut_later, work_of
 from strata.compact.plan import advanced, plan, runs_of
 from strata.compact.report import CompactReport, RequestReport
+from strata.compact.rewrite import Rewriting, is_rewrite
 from strata.compact.stretches import Stretches, in_stretches
 from strata.compact.tasks import (
     MergeTask,
@@ -25,6 +26,7 @@ from strata.machine.writer_lease import Lease, held
 from strata.maintain.worth import merged_worth, paths_used
 from strata.model.runner import Runner, serial
 from strata.model.settings import CompactSettings, Settings
+from strata.model.sums import MODULUS
 from strata.parts.batch import BatchWriter
 from strata.parts.manifests import load_manifest_of
 from strata.parts.relation_change import Crossed, expected_shift
@@ -50,7 +52,7 @@ class _Prepared:
     progress: Progress | None = None  # of an earlier run with exactly the same tasks
     writer: str | None = None  # the lease under which it is committed
     work: str = ""  # the fingerprint of the tasks
-    stretches: Stretches | None = None  # cut when their turn comes; then there are no `tasks`
+    cutter: Stretches | Rewriting | None = None  # of tasks whose turn comes; then no `tasks`
     worth: StatsWorth = NO_WORTH  # of the tasks that are cut later
 
     @property
@@ -66,15 +68,12 @@ class _Prepared:
     @property
     def count(self) -> int:
         """Return the number of tasks; of those that are cut later, an estimate."""
-        return len(self.tasks) if self.stretches is None else self.stretches.tasks
+        return len(self.tasks) if self.cutter is None else self.cutter.tasks
 
     def later(self) -> Iterator[list[MergeTask]]:
-        """Yield the remaining tasks that are cut stretch by stretch."""
-        left = self.done
-        for cut in () if self.stretches is None else self.stretches.cut():
-            if rest := [replace(task, worth=self.worth) for task in cut[left:]]:
-                yield rest
-            left = max(left - len(cut), 0)
+        """Yield the remaining tasks that are cut when their turn comes."""
+        for cut in () if self.cutter is None else self.cutter.cut(self.done):
+            yield [replace(task, worth=self.worth) for task in cut]
 
 
 def preview(
@@ -103,9 +102,10 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
     """Move since, merge what is due, apply it, and report what happened.
 
     All tasks of all requests go to `runner` at once, but those of a request of very many parts one
-    stretch after the other (`strata.compact.stretches`). A request is applied when its last task
-    returns, while others are under way. Until then, the output of its first tasks is kept in the
-    state after every `compact.chunk_bytes`. `enough`: only the cheapest merges are done,
+    stretch after the other (`strata.compact.stretches`). What is written anew before it can be
+    merged is merged in a second round (`strata.compact.rewrite`). A request is applied when its
+    last task returns, while others are under way. Until then, the output of its first tasks is kept
+    in the state after every `compact.chunk_bytes`. `enough`: only the cheapest merges are done,
     until at most this number of runs waits. `progress` is called for each request. `lease` is held
     while there is something to merge.
 
@@ -120,25 +120,33 @@ def compact_shard(  # noqa: PLR0913  what to merge, where, and how to report
         plan, settings=replace(options, history_ms=None), full=full, migrate=migrate, enough=enough
     )
     made = planned(state := machine.load(name))
-    reports = []
+    reports: list[RequestReport] = []
     with held(lease, needed=bool(made.requests)) as writer, noticed(machine, state.name, "merged"):
         if writer is not None:  # written blobs must not be of a generation before the lease's
             made = planned(state := machine.load(name))
-        used = paths_used(stores, state, settings.usage) if made.requests else {}
-        prepared = [_prepare(stores, state, r, options, writer, used) for r in made.requests]
-        shared = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
-        for request in prepared:
-            results = _results(runner, request, shared)
-            reports.append(_finish(machine, request, results, options, began))
-            if progress is not None:
-                progress(reports[-1])
+        before = runs_of(state.batches)
+        while made.requests:
+            used = paths_used(stores, state, settings.usage)
+            prepared = [_prepare(stores, state, r, options, writer, used) for r in made.requests]
+            shared = iter(runner(merge_slice, [task for p in prepared for task in p.rest]))
+            done = 0
+            for request in prepared:
+                results = _results(runner, request, shared)
+                reports.append(_finish(machine, request, results, options, began))
+                done += reports[-1].applied
+                if progress is not None:
+                    progress(reports[-1])
+            if not made.more or not done:
+                break
+            behind = planned(state := machine.load(name))
+            made = replace(behind, since=made.since, idle_reason=made.idle_reason)
     after = machine.load(name) if reports else state
     return CompactReport(
         name,
         made.since,
         tuple(reports),
         made.idle_reason,
-        runs_of(state.batches),
+        before,
         runs_of(after.batches),
         time.monotonic() - began,
     )
@@ -169,11 +177,17 @@ def _prepare(
     used: Mapping[str, float],
 ) -> _Prepared:
     worth = merged_worth(stores, state, request.batches, used)
+    memory = settings.memory_bytes
+    if is_rewrite(state, request, memory):
+        anew = Rewriting(stores, state, request, memory)
+        work = work_cut_later(request, state, memory, anew.task_bytes)
+        known = next((p for p in state.merging if p.work == work), None)
+        return _Prepared(state, request, (), None, (), known, writer, work, anew, worth)
     if in_stretches(state, request):
-        large = Stretches(stores, state, request, settings.memory_bytes)
+        large = Stretches(stores, state, request, memory)
         if large.unchanged:
             return _Prepared(state, request, (), _moved(request), writer=writer)
-        work = work_in_stretches(request, state, settings.memory_bytes, large.slices)
+        work = work_cut_later(request, state, memory, large.slices)
         known = next((p for p in state.merging if p.work == work), None)
         return _Prepared(state, request, (), None, (), known, writer, work, large, worth)
     manifests = manifests_of(stores, state, request)
@@ -181,7 +195,7 @@ def _prepare(
     refs = [ref for refs in manifests.values() for ref in refs]
     if unchanged(state, request, refs):
         return _Prepared(state, request, (), _moved(request), writer=writer)
-    cut = tuple(merge_tasks(state, request, manifests, stores.settings, settings.memory_bytes))
+    cut = tuple(merge_tasks(state, request, manifests, stores.settings, memory))
     cut = tuple(replace(task, worth=worth) for task in cut)
     work = work_of(request, cut)
     known = next((p for p in state.merging if p.work == work and p.tasks == len(cut)), None)
@@ -221,6 +235,7 @@ def _finish(
     if batch is None:
         output = _collect(machine, prepared, results, settings)
         shift = expected_shift(prepared.inputs, output.crossed, state.relations, state.name)
+        shift = (shift + output.shift) % MODULUS
         batch = output.writer.finish(request.lower, request.upper, request.since)
         report = _report(request, "", batch, kept=output.kept)
     else:
@@ -248,14 +263,17 @@ class _Output:
     are_inputs: Callable[[Sequence[str]], Iterable[bool]]
     tasks: int = 0
     crossed: list[Crossed] = field(default_factory=list)
+    shift: int = 0  # of tasks that know it themselves
     kept: int = 0  # parts of the output that are parts of the input
     stats_seconds: float = 0.0
+    digest: int = 0
     resumed: str | None = None  # the manifest of progress that must still be named when it is done
 
     def add(self, parts: Iterable[WrittenPart]) -> None:
         """Add the next parts."""
         for part in parts:
             self.writer.add(part.ref, part.stats)
+            self.digest += part.ref.digest
             self.kept += int(sum(self.are_inputs([part.ref.key])))
             self.stats_seconds += part.stats_seconds
 
@@ -271,6 +289,7 @@ def _collect(
     writer = BatchWriter(machine.stores.blob, state.name, state.generation)
     output = _Output(writer, _are_inputs(prepared), prepared.done)
     output.add(resumed(machine.stores, state.name, prepared.progress))
+    resumed_digest = output.digest
     kept = prepared.progress.manifest if prepared.progress else None
     chunks = Chunks(
         machine,
@@ -280,20 +299,24 @@ def _collect(
         settings.chunk_bytes,
         kept,
         prepared.writer,
+        alone=isinstance(prepared.cutter, Rewriting),
     )
     for found in results:
         output.add(found.parts)
         output.crossed += found.crossed
+        output.shift += found.shift
         output.tasks += 1
         chunks.keep(output.tasks, writer)
+    if isinstance(prepared.cutter, Rewriting):  # tasks of earlier runs have compared their digests
+        output.shift += resumed_digest - prepared.cutter.passed_digest
     output.resumed = chunks.resumed
     return output
 
 
 def _are_inputs(prepared: _Prepared) -> Callable[[Sequence[str]], Iterable[bool]]:
     """Return what says which parts are inputs."""
-    if prepared.stretches is not None:
-        return prepared.stretches.are_inputs
+    if prepared.cutter is not None:
+        return prepared.cutter.are_inputs
     inputs = frozenset(ref.key for ref in prepared.inputs)
     return partial(map, inputs.__contains__)
 

@@ -5,8 +5,8 @@ stretch is cut into tasks when those before it are done, from the parts that may
 the driver never holds the parts of the whole merge, nor its tasks. A part that reaches into two
 stretches is read by both and is not kept by reference.
 
-This needs parts whose keys can be compared, so a merge into another sort order or relation is cut
-as a whole (`strata.compact.tasks`).
+This needs parts of the newest relation whose keys can be compared. Other batches of as many parts
+are rewritten before (`strata.compact.rewrite`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.compact.outdated import is_of_today
 from strata.compact.tasks import MergeTask, check_figures, merge_tasks, slice_bytes_of
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.kernels.arrays import Bools, Ints
@@ -28,7 +29,7 @@ from strata.state.state import Batch, State
 from strata.store.open import Stores
 from strata.updates.cut import cut_groups
 from strata.updates.resident import Resident
-from strata.updates.slices import Slice, columns_alike
+from strata.updates.slices import Slice
 
 STRETCH_PARTS: Final = 32_768
 PAGES_PARTS: Final = 4096  # of pages that are read together
@@ -99,12 +100,19 @@ class Stretches:
         total = sum(batch.size_bytes for batch in self.request.batches)
         return max(1, total // slice_bytes_of(total, self.state.spec, self.memory_bytes))
 
-    def cut(self) -> Iterator[list[MergeTask]]:
-        """Yield the tasks of each stretch, in key order. Raises: Corrupt."""
+    def cut(self, done: int = 0) -> Iterator[list[MergeTask]]:
+        """Yield the tasks behind the first `done`, stretch by stretch in key order.
+
+        Raises: Corrupt.
+        """
         state, request, store = self.state, self.request, self.stores.settings
+        left = done
         for stretch in Resident(FREED_BYTES).settled(self.slices):
             parts = {key: self._within(key, stretch) for key in request.manifests}
-            yield merge_tasks(state, request, parts, store, self.memory_bytes, stretch)
+            made = merge_tasks(state, request, parts, store, self.memory_bytes, stretch)
+            if rest := made[left:]:
+                yield rest
+            left = max(left - len(made), 0)
 
     def are_inputs(self, part_keys: Sequence[str]) -> Bools:
         """Return which parts are inputs, but for one chance in 2^64. Shape: one element a key."""
@@ -145,15 +153,8 @@ class Stretches:
 def in_stretches(state: State, request: MergeRequest) -> bool:
     """Return whether a request has enough parts to be cut in stretches, and can be."""
     filled = [batch for batch in request.batches if batch.manifest is not None]
-    newest = state.relation
-    return (
-        sum(batch.parts for batch in filled) > 2 * STRETCH_PARTS
-        and all(batch.versions == (newest.version,) for batch in filled)
-        and all(
-            0 < columns_alike(order, newest, newest) == len(order)
-            for order in {run.order for batch in filled for run in batch.runs}
-        )
-    )
+    many = sum(batch.parts for batch in filled) > 2 * STRETCH_PARTS
+    return many and all(is_of_today(state, batch) for batch in filled)
 
 
 def _reaching(bounds: pa.Table, within: Slice) -> Bools:

@@ -31,7 +31,7 @@ from strata.model.settings import StoreSettings
 from strata.model.spec import ShardSpec
 from strata.model.sums import MODULUS, wrapped
 from strata.parts.fetch import PartSource, RowBudget
-from strata.parts.relation_change import Crossed, DigestTally, crossing_runs
+from strata.parts.relation_change import Crossed, DigestTally, crossing_runs, expected_shift
 from strata.parts.write import WrittenPart, write_parts
 from strata.state.spine import MergeRequest
 from strata.state.state import Batch, State
@@ -81,6 +81,8 @@ class MergeTask:
     generation: int = 0  # of the shard at the start of the work
     kept: tuple[KeptPart, ...] = ()  # parts whose rows come before the slice, by reference
     worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
+    run: int = 0  # of the parts that it writes
+    alone: bool = False  # no other task reads the parts, and this one reads all their rows
 
     @property
     def read_bytes(self) -> int:
@@ -101,6 +103,7 @@ class TaskOutput:
 
     parts: tuple[WrittenPart, ...]
     crossed: tuple[Crossed, ...] = ()  # input parts whose rows came in other columns
+    shift: int = 0  # of a task that reads its parts alone: as `MergeResult.digest_shift`
 
 
 def _rows_within(ref: PartRef, within: Slice, relations: tuple[Relation, ...]) -> int:
@@ -279,9 +282,14 @@ def merge_slice(task: MergeTask) -> TaskOutput:
         part_bytes=spec.part_bytes,
         row_group_bytes=_row_group_bytes(task),
         stats_spec=spec.stats,
+        run=task.run,
         worth=task.worth,
     )
-    return TaskOutput((*before, *parts), tally.crossed())
+    if not task.alone:
+        return TaskOutput((*before, *parts), tally.crossed())
+    refs = [ref for run in task.runs for ref in run]
+    shift = expected_shift(refs, tally.crossed(), task.relations, spec.name)
+    return TaskOutput((*before, *parts), shift=shift)
 
 
 def merged_rows(

@@ -1,8 +1,9 @@
 """A look at the first conjunct that costs less than the interpreter's, for tables of many parts.
 
 It finds parts on which the conjunct is neither true nor fails. There are two looks. Neighbouring
-parts are judged together, by ranges that enclose theirs, as pages of a manifest are. Of parts that
-hold one text each, words of some bytes are compared with those of a constant.
+parts are judged together, by ranges that enclose theirs, as pages of a manifest are. Of texts that
+have to be a constant, or to begin with it, words of some bytes are compared with those of the
+constant.
 Law (tests/laws/test_early.py): a decision is the same without it.
 Errs: may miss parts, never names one on which the conjunct may be true or fail.
 """
@@ -32,13 +33,14 @@ from strata.expr.spec import (
     occupied,
     uniform,
 )
-from strata.kernels.arrays import Ints
+from strata.kernels.arrays import Bytes, Int32s, Ints
 from strata.plain.rows import filter_columns
 
 EARLY_PARTS: Final = 32_768  # of fewer parts the look costs more than it spares
 BLOCK_PARTS: Final = 256  # neighbours that are judged together
 _WORDS: Final = ((8, "<u8"), (4, "<u4"), (2, "<u2"), (1, "u1"))
 _EQUALITIES: Final = frozenset({"equal_to", "equal_null_safe"})
+_PREFIX: Final = "starts_with"
 
 
 class EarlyLook:
@@ -59,8 +61,7 @@ class EarlyLook:
         fail, so that parts with one are not ruled out.
         """
         self._null_matters = null_matters
-        trusted = _EQUALITIES - interpreter.quarantine
-        self._text = _wanted_text(conjunct) if trusted == _EQUALITIES else None
+        self._text = _wanted_text(conjunct, interpreter.quarantine)
         self._out, self.conjunct = NO, conjunct  # the conjunct with constants for settled calls
         kinds = [spark_type(column.type).family for column in filter_columns(conjunct)]
         if kinds and all(kind in ("int", "float", "decimal") for kind in kinds):
@@ -82,11 +83,16 @@ class EarlyLook:
         """
         if self._text is None:
             return self._out if self._out.size == 1 else self._out[rows]
-        spec = view.column(self._text[0])
+        column, value, whole = self._text
+        spec = view.column(column)
         values = spec.values
-        if not isinstance(values, Texts) or values.low is not values.high:
+        if not isinstance(values, Texts):
             return NO
-        return self._certain(unlike(values.low, self._text[1]), spec, NO)
+        if values.low is not values.high:
+            out = either(beyond(values.low, value, above=True), beyond(values.high, value))
+        else:
+            out = unlike(values.low, value) if whole else begins_otherwise(values.low, value)
+        return self._certain(out, spec, NO)
 
     def _certain(self, out: Flags, spec: Spec, true: Flags) -> Flags:
         """Return where something is ruled out that is neither true nor fails, nor leads to more."""
@@ -94,15 +100,24 @@ class EarlyLook:
         return uniform(both(out, negated(open_)))
 
 
-def _wanted_text(expr: Expr) -> tuple[Column, bytes] | None:
-    """Return the column and the constant of an equality of texts; None for anything else."""
-    if not isinstance(expr, Call) or expr.function not in _EQUALITIES or len(expr.args) != 2:
+def _wanted_text(expr: Expr, quarantine: frozenset[str]) -> tuple[Column, bytes, bool] | None:
+    """Return the column and the text of a conjunct, and whether it wants the whole text.
+
+    None: it is neither an equality of a column and a constant text nor a constant start of one.
+    """
+    if not isinstance(expr, Call) or len(expr.args) != 2:
         return None
-    for one, other in (expr.args, expr.args[::-1]):
+    if expr.function in _EQUALITIES and not _EQUALITIES & quarantine:
+        pairs = [expr.args, expr.args[::-1]]
+    elif expr.function == _PREFIX and _PREFIX not in quarantine:
+        pairs = [expr.args]
+    else:
+        return None
+    for one, other in pairs:
         if isinstance(one, Column) and isinstance(other, Literal) and one.type == other.type:
             value = other.value.encode() if isinstance(other.value, str) else other.value
             if spark_type(one.type).family == "text" and isinstance(value, bytes):
-                return one, value
+                return one, value, expr.function != _PREFIX
     return None
 
 
@@ -112,13 +127,10 @@ def unlike(texts: pa.Array, value: bytes) -> Flags:
     Shape: an element a text, or one for all.
     Errs: leaves texts of the same length that begin and end alike, or end alike where lengths vary.
     """
-    if texts is None or not pa.types.is_binary(texts.type) or texts.null_count:
+    found = _bytes_of(texts)
+    if found is None:
         return NO
-    _, places, held = texts.buffers()
-    if places is None or held is None:
-        return NO
-    ends = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(held, np.uint8)
+    ends, data = found
     other: Flags = ends[1:] - ends[:-1] != len(value)
     if other.all():
         return YES
@@ -127,12 +139,71 @@ def unlike(texts: pa.Array, value: bytes) -> Flags:
     if other.any():
         last = np.maximum(ends[1:] - 1, 0)  # an empty text is of another length
         return either(other, data.take(last) != value[-1])
+    return _differ(ends, data, value, len(value))
+
+
+def begins_otherwise(texts: pa.Array, prefix: bytes) -> Flags:
+    """Return texts (binary) that certainly do not begin with a prefix, as `unlike` does.
+
+    Errs: leaves texts that are alike in the first and last bytes of the prefix, or in its last byte
+    where lengths vary.
+    """
+    found = _bytes_of(texts)
+    if found is None or not prefix:
+        return NO
+    ends, data = found
+    sizes = ends[1:] - ends[:-1]
+    shorter: Flags = sizes < len(prefix)
+    if shorter.all():
+        return YES
+    size = int(sizes[0])
+    if (sizes == size).all():
+        return _differ(ends, data, prefix, size)
+    last = np.minimum(ends[:-1] + len(prefix) - 1, len(data) - 1)  # a shorter text has no such byte
+    return either(shorter, data.take(last) != prefix[-1])
+
+
+def beyond(texts: pa.Array, value: bytes, *, above: bool = False) -> Flags:
+    """Return texts (binary) that sort before a value, or `above` it, by their first bytes alone.
+
+    So no text beyond them on that side begins with the value. Shape: an element a text, or one for
+    all. Errs: leaves texts whose first bytes are the value's, and all where lengths vary.
+    """
+    found = _bytes_of(texts)
+    if found is None or not value or not len(texts):
+        return NO
+    ends, data = found
+    size = int(ends[1] - ends[0])
+    if not size or (ends[1:] - ends[:-1] != size).any():
+        return NO
+    kind = next(k for w, k in _WORDS if w <= min(size, len(value)))
+    ordered = np.dtype(kind).newbyteorder(">")
+    words = np.ndarray(len(texts), ordered, data, offset=int(ends[0]), strides=(size,))
+    other = np.frombuffer(value, ordered, 1)[0]
+    flags: Flags = words > other if above else words < other
+    return flags
+
+
+def _bytes_of(texts: pa.Array) -> tuple[Int32s, Bytes] | None:
+    """Return where each text begins and ends, and their bytes; None if some may be null."""
+    if texts is None or not pa.types.is_binary(texts.type) or texts.null_count:
+        return None
+    _, places, held = texts.buffers()
+    if places is None or held is None:
+        return None
+    ends = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return ends, np.frombuffer(held, np.uint8)
+
+
+def _differ(ends: Int32s, data: Bytes, value: bytes, size: int) -> Flags:
+    """Return which texts, all of one size, differ from a value in its first or its last word.
+
+    Shape: an element a text; `size` is at least that of the value, which is not empty.
+    """
     width, kind = next((w, k) for w, k in _WORDS if w <= len(value))
     differs = NO
     for start in {0, len(value) - width}:
-        words = np.ndarray(
-            len(texts), kind, data, offset=int(ends[0]) + start, strides=(len(value),)
-        )
+        words = np.ndarray(len(ends) - 1, kind, data, offset=int(ends[0]) + start, strides=(size,))
         differs = either(differs, words != np.frombuffer(value, kind, 1, start)[0])
     return differs
 

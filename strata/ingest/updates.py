@@ -24,6 +24,7 @@ from strata.ingest.readers.columns import INT64, time_column
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.rejects import details
 from strata.ingest.readers.source import (
+    BadValue,
     RawFile,
     TypedRows,
     WantedColumn,
@@ -162,7 +163,7 @@ def file_updates(raw: RawFile, task: IngestTask) -> FileUpdates:
 
 
 def judged_rows(
-    raw: RawFile, bad: Mapping[int, tuple[str, str]], moments: "Moments", verified: Verified
+    raw: RawFile, bad: Mapping[int, BadValue], moments: "Moments", verified: Verified
 ) -> JudgedRows:
     """Return the outcome for the rows of a file; `bad` are the unreadable ones."""
     found = rejects(raw, bad) if bad or raw.malformed else []
@@ -189,9 +190,7 @@ class Moments:
     early: int = 0
 
 
-def times_of(
-    raw: RawFile, typed: TypedRows, task: IngestTask, bad: dict[int, tuple[str, str]]
-) -> Moments:
+def times_of(raw: RawFile, typed: TypedRows, task: IngestTask, bad: dict[int, BadValue]) -> Moments:
     """Return the time of each row; adds to `bad`.
 
     A change that seems to be delivered again is not late: it was in time.
@@ -206,7 +205,7 @@ def times_of(
     known = pc.is_valid(times).to_numpy(zero_copy_only=False)
     result = np.array(times.fill_null(task.lower).to_numpy())
     for row in np.flatnonzero(~known).tolist():
-        bad.setdefault(row, (column, "no readable time"))
+        bad.setdefault(row, BadValue(column, "no readable time"))
     late = np.flatnonzero(known & (result < task.lower) & ~_again(raw, task))
     early = np.flatnonzero(known & (result >= task.upper))
     beyond = policy.early or ("quarantine" if policy.late == "quarantine" else "refuse")
@@ -237,15 +236,15 @@ def _out_of_time(
     rows: npt.NDArray[np.int64],
     reason: str,
     policy: str,
-    bad: dict[int, tuple[str, str]],
+    bad: dict[int, BadValue],
 ) -> None:
     if not len(rows):
         return
     if policy == "quarantine":
         for row in rows.tolist():
-            bad.setdefault(row, (column, reason))
+            bad.setdefault(row, BadValue(column, reason))
         return
-    first = rejects(raw, {int(rows[0]): (column, reason)})
+    first = rejects(raw, {int(rows[0]): BadValue(column, reason)})
     found = next(reject for reject in first if reject.column == column)
     raise InvalidRequest(
         "a row's time lies outside of the interval",

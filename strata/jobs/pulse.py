@@ -79,11 +79,11 @@ class Pulse:
             thread.join(every)  # a look that hangs must not keep the job from its end
 
     def line(self) -> str:
-        """Return what the job is at, since when, and what `look` has to say."""
+        """Return what the job is at, by name, since when, and what `look` has to say."""
         with self._lock:
             now = time.monotonic()
             at = " and at ".join(
-                f"{text}, {now - began:,.0f} s" for text, began in self._at.items()
+                f"{text}, {now - began:,.0f} s" for text, began in sorted(self._at.items())
             )
         more = ""
         if (look := self._look) is not None:

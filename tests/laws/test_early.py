@@ -1,5 +1,7 @@
 """An early look rules out only what the interpreter does, and settles only what never varies."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 import numpy as np
@@ -108,6 +110,68 @@ def test_texts_that_are_unlike_differ(
             assert len(text) == len(value)
 
 
+_VALUES = st.binary(min_size=1, max_size=10) | st.sampled_from([b"same", b"a text of some length"])
+
+
+@st.composite
+def _near(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    """Draw a value and texts, mostly of one length, that are like it but for some bytes."""
+    value = draw(_VALUES)
+    size = draw(st.integers(1, 24) | st.none())
+
+    def text(cut: int, step: int, more: bytes) -> bytes:
+        changed = bytearray(value)
+        at = cut % len(value)
+        changed[at] = (changed[at] + step) % 256
+        found = bytes(changed) + more
+        return found if size is None else found[:size].ljust(size, b"x")
+
+    drawn = st.builds(
+        text, st.integers(0, 20), st.sampled_from([0, 0, 1, 255]), st.binary(max_size=4)
+    )
+    return value, draw(st.lists(drawn, min_size=1, max_size=6))
+
+
+@MANY
+@given(drawn=_near(), cut=st.integers(0, 2))
+def test_texts_that_begin_otherwise_do_not_begin_so(
+    drawn: tuple[bytes, list[bytes]], cut: int
+) -> None:
+    prefix, texts = drawn
+    array = pa.array(texts, pa.binary()).slice(cut)
+    found = np.broadcast_to(early.begins_otherwise(array, prefix), len(array)).tolist()
+
+    for otherwise, text in zip(found, texts[cut:], strict=True):
+        assert not (otherwise and text.startswith(prefix))
+        if not otherwise:
+            assert text[len(prefix) - 1 : len(prefix)] == prefix[-1:]
+
+
+@MANY
+@given(drawn=_near(), above=st.booleans())
+def test_texts_beyond_a_value_are_on_that_side_of_all_that_begin_with_it(
+    drawn: tuple[bytes, list[bytes]], above: bool
+) -> None:
+    value, texts = drawn
+    array = pa.array(texts, pa.binary())
+    found = np.broadcast_to(early.beyond(array, value, above=above), len(texts)).tolist()
+
+    same = len({len(text) for text in texts}) == 1
+    width = next(w for w in (8, 4, 2, 1) if w <= min(len(texts[0]), len(value)))
+    for beyond, text in zip(found, texts, strict=True):
+        first, wanted = text[:width], value[:width]
+        assert beyond == (same and (first > wanted if above else first < wanted))
+
+
+def test_texts_that_may_be_null_or_that_nothing_is_known_of_are_left() -> None:
+    some = pa.array([b"x", None], pa.binary())
+    for look in (early.begins_otherwise, early.beyond, early.unlike):
+        assert look(some, b"abc") is NO
+        assert look(None, b"abc") is NO
+    assert early.begins_otherwise(pa.array([b"x"], pa.binary()), b"") is NO
+    assert early.beyond(pa.array([b"x"], pa.binary()), b"") is NO
+
+
 _LETTERS = st.sampled_from(["", "a", "b", "ab", "abcdefgh", "abcdefgi", "xbcdefgh", "abcdefghij"])
 _ENDS = st.none() | _LETTERS
 N, S = col("n").expr, col("name").expr
@@ -128,6 +192,7 @@ def _number(value: int) -> Literal:
 FIRST = st.one_of(
     st.builds(_compared, st.just("equal_to"), st.just(S), _LETTERS.map(_text)),
     st.builds(_compared, st.just("equal_null_safe"), _LETTERS.map(_text), st.just(S)),
+    st.builds(_compared, st.just("starts_with"), st.just(S), _LETTERS.map(_text)),
     st.builds(
         _compared,
         st.sampled_from(["less_than", "equal_to", "equal_null_safe", "greater_than_or_equal"]),
@@ -169,7 +234,6 @@ def test_a_decision_is_the_same_without_an_early_look(
 ) -> None:
     block, chunk, quarantine = setting
     exprs = (*conjuncts, OVERFLOWS) if fallible else tuple(conjuncts)
-    whole = exprs[0] if len(exprs) == 1 else Call("and", exprs, "boolean")
     stats = pa.table(
         {
             "rows": [10] * len(numbers),
@@ -179,15 +243,58 @@ def test_a_decision_is_the_same_without_an_early_look(
             ),
         }
     )
+    with _many(block, chunk):
+        found = _decided(exprs, stats, quarantine)
+    assert _said(found) == _said(_decided(exprs, stats, quarantine))
+
+
+def _ranges(least: int, most: int) -> st.SearchStrategy[list[list[str]]]:
+    """Draw the least and the greatest text of each part."""
+    ends = st.lists(st.text("ab", min_size=least, max_size=most), min_size=2, max_size=2)
+    return st.lists(ends.map(sorted), min_size=1, max_size=6)
+
+
+@MANY
+@given(
+    bounds=st.sampled_from([1, 2, 8, 9]).flatmap(lambda size: _ranges(size, size)) | _ranges(0, 9),
+    function=st.sampled_from(["starts_with", "equal_to", "equal_null_safe"]),
+    wanted=st.text("ab", max_size=9) | st.text("ab", max_size=2),
+    alike=st.booleans(),
+    setting=st.tuples(
+        st.integers(1, 3), st.sampled_from([(), (), ("starts_with",), ("equal_to",)])
+    ),
+)
+def test_a_decision_about_texts_is_the_same_without_an_early_look(
+    bounds: list[list[str]],
+    function: str,
+    wanted: str,
+    alike: bool,
+    setting: tuple[int, tuple[str, ...]],
+) -> None:
+    chunk, quarantine = setting
+    exprs = (_compared(function, S, _text(wanted)),)
+    rows = [(low, low if alike else high, 0) for low, high in bounds]
+    kept = _bounds(rows, pa.string())
+    stats = pa.table({"rows": [10] * len(rows), f"s.{S.id}": kept})  # type: ignore[union-attr]
+    with _many(1, chunk):
+        found = _decided(exprs, stats, quarantine)
+    assert _said(found) == _said(_decided(exprs, stats, quarantine))
+
+
+@contextmanager
+def _many(block: int, chunk: int) -> Iterator[None]:
+    """Look early at tables of few parts, too."""
     with pytest.MonkeyPatch.context() as patch:
         module = import_module("strata.decide.decision")
         patch.setattr(module, "EARLY_PARTS", 1)
         patch.setattr(early, "BLOCK_PARTS", block)
         patch.setattr(module, "CHUNK_PARTS", chunk)
-        found = decide(Filter(whole, "", 0, 0), stats, RELATION, quarantine=quarantine)
+        yield
 
-    slow = decide(Filter(whole, "", 0, 0), stats, RELATION, quarantine=quarantine)
-    assert _said(found) == _said(slow)
+
+def _decided(exprs: Sequence[Expr], stats: pa.Table, quarantine: tuple[str, ...]) -> Decision:
+    whole = exprs[0] if len(exprs) == 1 else Call("and", tuple(exprs), "boolean")
+    return decide(Filter(whole, "", 0, 0), stats, RELATION, quarantine=quarantine)
 
 
 def _said(found: Decision) -> list[list[object]]:
@@ -205,7 +312,6 @@ def test_words_are_compared_only_where_each_part_holds_one_text() -> None:
 
     assert early.unlike(one, b"abcdefgx").tolist() == [True, False]
     assert early.unlike(other, b"a").tolist() == [True]
-    assert early.unlike(pa.array([b"x", None], pa.binary()), b"abc") is NO
 
 
 def test_what_a_lambda_yields_step_by_step_is_never_a_constant() -> None:

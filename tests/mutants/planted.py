@@ -97,7 +97,7 @@ PLANTED: Final = (
     ),
     Planted(
         "a batch of an older and of today's relation is up to date",
-        "strata.compact.plan",
+        "strata.compact.outdated",
         "if batch.versions != (state.relation.version,):",
         "if state.relation.version not in batch.versions:",
         "tests/unit/compact/test_run.py::test_a_batch_of_two_relations_waits_for_its_migration",

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.ingest.readers.cures import NOT_UTF8, TOO_FINE, is_too_fine
+from strata.ingest.readers.cures import TOO_FINE, Problem, is_too_fine
 from strata.ingest.values.shown import shown_scalar
 from strata.model.types import parse_type
 from tests.wall.rows import File
@@ -101,8 +101,8 @@ def test_one_time_too_fine_says_so_beside_others_that_fit(tmp_path: Path) -> Non
 
 def test_bytes_that_are_no_text_are_to_be_converted(tmp_path: Path) -> None:
     error = refused(world_of(tmp_path, "string", "csv"), b"id,v\n1,a\xff\n2,\xfe\n", "csv")
-    assert NOT_UTF8 in error.details["reason"]
-    assert "source.encoding" in str(error.cure)
+    assert "its bytes are not UTF-8" in error.details["reason"]
+    assert error.cure == Problem.NOT_UTF8.cure
 
 
 def test_a_single_row_that_cannot_be_read_does_not_wait_in_quarantine(tmp_path: Path) -> None:

@@ -44,7 +44,14 @@ from strata.ingest.readers.kept import keep_row
 from strata.ingest.readers.position import UNKNOWN, Course, Leg, Places, legs_of
 from strata.ingest.readers.read import read_file
 from strata.ingest.readers.rejects import Reject, details
-from strata.ingest.readers.source import RawFile, TypedRows, WantedColumn, typed_rows
+from strata.ingest.readers.source import (
+    NULL,
+    BadValue,
+    RawFile,
+    TypedRows,
+    WantedColumn,
+    typed_rows,
+)
 from strata.ingest.readers.stream_tables import check_tables, check_truncated_table
 from strata.ingest.run import RUN_BYTES, takes, write_run
 from strata.ingest.suppressed import without_suppressed
@@ -222,7 +229,7 @@ def _check_nulls(
     relation: Relation,
     ops: Ops,
     same: Mapping[str, Mask],
-    bad: dict[int, tuple[str, str]],
+    bad: dict[int, BadValue],
 ) -> None:
     """Add to `bad` the rows with a null in a column that may not be null."""
     stated = ~np.isin(ops, (DELETE, TRUNCATE))
@@ -231,7 +238,7 @@ def _check_nulls(
             null = typed.columns[column.name].is_null().to_numpy(zero_copy_only=False)
             null = null & stated & ~same.get(column.name, False)
             for row in np.flatnonzero(null).tolist():
-                bad.setdefault(row, (column.name, "null in a column that may not be null"))
+                bad.setdefault(row, BadValue(column.name, NULL))
 
 
 def _table(  # noqa: PLR0913, PLR0917  a row is as wide as this

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
-from strata.ingest.land.recode import said_header, why_no_text
-from strata.ingest.readers.cures import OF_MOMENTS, TOO_FINE, cure_for, is_too_fine
+from strata.ingest.land.recode import forbidden, said_header, why_no_text
+from strata.ingest.readers.cures import TOO_FINE, Problem, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -31,7 +31,7 @@ from strata.ingest.values.shown import FAILS, clean
 from strata.ingest.values.written import from_written
 from strata.model.charsets import UTF_8
 from strata.model.names import as_pair
-from strata.model.types import OF_TEXTS, ColumnType
+from strata.model.types import OF_TEXTS, ColumnType, Kind
 from strata.model.written import WrittenForm
 
 NEAR: Final = 0.5  # the least likeness of a column's name and of what it may have been renamed to
@@ -41,10 +41,19 @@ ONLY_IN_PATH: Final = (
     "by a library that knows partitions (DuckDB: hive_partitioning) and hand the rows to "
     "strata.ingest.write; or do not declare it: a time in the path counts anyway"
 )
+NULL: Final = "null in a column that may not be null"
 WRONG_SHAPE_ROWS: Final = 2  # a single unreadable row is a bad row, not a bad file
 
 Raw = Any  # a column as the format has it: Arrow array or list of objects
 Located = tuple[int | None, str]  # physical line from 1, raw text
+
+
+class BadValue(NamedTuple):
+    """Why a row is rejected."""
+
+    column: str
+    reason: str
+    of_moment: bool = False  # the value cannot be read as a time with microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,11 @@ class WantedColumn:
     form: WrittenForm | None = None  # in which its texts are written; None: the type's own
 
     @property
-    def unreadable(self) -> str:
-        """Return why a value is rejected."""
+    def bad_value(self) -> BadValue:
+        """Return why a value is rejected that cannot be read."""
         form = "" if self.form is None else f", written {self.form.text}"
-        return f"not readable as {self.type}{form}"
+        of_moment = self.form is None and self.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+        return BadValue(self.name, f"not readable as {self.type}{form}", of_moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ class TypedRows:
     file: str
     columns: Mapping[str, pa.Array]  # all rows, unreadable values null
     count: int
-    bad: Mapping[int, tuple[str, str]] = field(default_factory=dict)  # row: (column, reason)
+    bad: Mapping[int, BadValue] = field(default_factory=dict)  # by row
 
 
 def typed_rows(
@@ -115,7 +125,7 @@ def typed_rows(
     Raises: InvalidRequest for a file of the wrong shape.
     """
     columns: dict[str, pa.Array] = {}
-    bad: dict[int, tuple[str, str]] = {}
+    bad: dict[int, BadValue] = {}
     plain = {column.name: column.type for column in wanted if column.form is None}
     folders = _folders(raw.file) if raw.ops is None else {}
     read = read_alike(raw.columns, plain, partial(guarded, raw.convert))
@@ -125,13 +135,13 @@ def typed_rows(
         there = raw.called.get(column.name, column.name)
         if there in folders and _is_nowhere(raw, column.name, cast):
             raise _only_in_path(raw.file, there, folders[there])
-        _note(raw, column, cast.bad, column.unreadable, bad)
+        _note(raw, column.bad_value, cast.bad, bad)
         if not column.nullable and cast.values.null_count:
             nulls = np.flatnonzero(cast.values.is_null().to_numpy(zero_copy_only=False))
             missing = np.setdiff1d(nulls, cast.bad)
             if exempt is not None:
                 missing = np.setdiff1d(missing, exempt)
-            _note(raw, column, missing, "null in a column that may not be null", bad)
+            _note(raw, BadValue(column.name, NULL), missing, bad)
     return TypedRows(raw.file, columns, raw.count, bad)
 
 
@@ -213,45 +223,55 @@ def guarded(convert: Callable[[Raw, ColumnType], Cast], values: Raw, target: Col
     return Cast(pa.concat_arrays(pieces), np.concatenate(bad))
 
 
-def rejects(raw: RawFile, bad: Mapping[int, tuple[str, str]]) -> list[Reject]:
+def rejects(raw: RawFile, bad: Mapping[int, BadValue]) -> list[Reject]:
     """Return the malformed and the bad rows of a file in the order of their lines."""
     rows = np.array(sorted(bad), np.int64)
     found = [
-        _reject(raw, row, *bad[row], located)
+        _reject(raw, row, bad[row], located)
         for row, located in zip(rows.tolist(), raw.locate(rows), strict=True)
     ]
     return sorted([*raw.malformed, *found], key=lambda reject: reject.line or 0)
 
 
-def _note(
-    raw: RawFile, column: WantedColumn, rows: Rows, reason: str, bad: dict[int, tuple[str, str]]
-) -> None:
+def _note(raw: RawFile, value: BadValue, rows: Rows, bad: dict[int, BadValue]) -> None:
     if raw.whole and len(rows) == raw.count >= WRONG_SHAPE_ROWS:
-        first = rows[:1]
-        reject = _reject(raw, 0, column.name, reason, raw.locate(first)[0])
         raise InvalidRequest(
             "every row of the file is unreadable in one column",
-            **details(reject),
-            cure=cure_for(reject.reason),
+            **details(_reject(raw, 0, value, raw.locate(rows[:1])[0])),
+            cure=_problem(raw, 0, value).cure,
         )
     for row in rows.tolist():
-        bad.setdefault(row, (column.name, reason))
+        bad.setdefault(row, value)
 
 
-def _reject(raw: RawFile, row: int, column: str, reason: str, located: Located) -> Reject:
+def _reject(raw: RawFile, row: int, value: BadValue, located: Located) -> Reject:
     line, text = located
+    column, reason, _ = value
     columns = raw.original if column in raw.original else raw.columns
     shown = raw.shown(columns[column], row) if column in columns else None
-    if raw.header is not None and column in columns and not _is_text(columns[column], row):
-        field = columns[column][row].as_py() or b""
-        reason = f"{reason}: {why_no_text(field, raw.encoding)}"
-    elif reason in OF_MOMENTS and column in columns and is_too_fine(columns[column], row):
-        reason = f"{reason}: {TOO_FINE}"
+    match _problem(raw, row, value):
+        case Problem.NOT_UTF8 | Problem.OTHER_ENCODING:
+            field = columns[column][row].as_py() or b""
+            reason = f"{reason}: {why_no_text(field, raw.encoding)}"
+        case Problem.TOO_FINE:
+            reason = f"{reason}: {TOO_FINE}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = said_header(raw.header, text, raw.encoding)
     header = header if raw.keep is None else raw.keep(raw.columns, row)
     return Reject(raw.file, line, column, shown, reason, text, header)
+
+
+def _problem(raw: RawFile, row: int, value: BadValue) -> Problem:
+    """Return what is wrong with a value, as far as its bytes show it."""
+    columns = raw.original if value.column in raw.original else raw.columns
+    if value.column not in columns:
+        return Problem.OTHER
+    values = columns[value.column]
+    if raw.header is not None and not _is_text(values, row):
+        foreign = raw.encoding != UTF_8 and forbidden(values[row].as_py() or b"") is not None
+        return Problem.OTHER_ENCODING if foreign else Problem.NOT_UTF8
+    return Problem.TOO_FINE if value.of_moment and is_too_fine(values, row) else Problem.OTHER
 
 
 def _is_text(values: Raw, row: int) -> bool:

@@ -20,6 +20,7 @@ from strata.ingest.land.source_file import Dialect
 from strata.ingest.quarantine import rejected
 from strata.ingest.readers import file_ranges
 from strata.ingest.readers.bundle import bundles, joined
+from strata.ingest.readers.cures import Problem
 from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.retry import retry_rejected
 from strata.ingest.task import Step
@@ -258,6 +259,16 @@ def test_a_header_with_a_forbidden_byte_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidRequest, match="the header is not cp1252") as refused:
             world.ingest(put(world, "a.csv", data), lower=0, upper=1)
         assert refused.value.details["column"] == "grö\\x81e"
+
+
+def test_a_file_of_bytes_that_its_encoding_forbids_is_refused_with_the_cure(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "cp1252")
+    data = "größe,name,rest\n".encode("cp1252") + b"1,\x81,b\n2,\x81,b\n"
+
+    with pytest.raises(InvalidRequest, match="every row of the file is unreadable") as refused:
+        world.ingest(put(world, "a.csv", data), lower=0, upper=1)
+    assert "the byte 0x81 is none of cp1252" in refused.value.details["reason"]
+    assert refused.value.cure == Problem.OTHER_ENCODING.cure
 
 
 def test_a_row_cut_within_a_letter_is_rejected(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def test_rows_that_differ_only_in_a_dropped_column_become_one(
     )
 
     assert counted(stores) == before
-    assert (report.requests[0].updates_in, report.requests[0].updates_out) == (120, 3)
+    first = report.requests[:-1] or report.requests  # with little memory: one for each batch
+    assert sum(request.updates_in for request in first) == 120
+    assert report.requests[-1].updates_out == 3
     (batch,) = load(stores).batches
     assert batch.versions == (2,)
     assert {ref.relation_version for ref in plan_read(stores, load(stores)).fetched} == {2}

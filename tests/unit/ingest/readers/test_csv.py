@@ -20,7 +20,7 @@ from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.formats import csv as module
 from strata.ingest.readers.formats.csv import read_csv
 from strata.ingest.readers.records import CsvRecords
-from strata.ingest.readers.source import RawFile, WantedColumn, rejects, typed_rows
+from strata.ingest.readers.source import BadValue, RawFile, WantedColumn, rejects, typed_rows
 from strata.kernels.csv_scan import swallowing
 from strata.model.types import Kind, parse_type
 from strata.model.written import parse_form
@@ -60,10 +60,10 @@ def test_quoted_nulls_are_null_where_the_type_has_no_texts(put) -> None:
     day = date(2024, 1, 31)
     assert (read["n"], read["day"], read["at"]) == ([None, 5.0], [None, day], [None, day])
     assert (read["s"], read["j"]) == (["", None], [None, "{}"])
-    assert rows.bad == {1: ("s", "not readable as varchar(1)")}
+    assert rows.bad == {1: BadValue("s", "not readable as varchar(1)")}
     strict = [WantedColumn("n", parse_type("int64"), False)]
     assert typed_rows(read_csv(put(data), list(kinds)), strict).bad == {
-        0: ("n", "null in a column that may not be null")
+        0: BadValue("n", "null in a column that may not be null")
     }
 
 
@@ -227,7 +227,7 @@ def test_a_stray_quote_does_not_shift_the_lines(put) -> None:
     data = b'a,b\n1,5" pipe\n2,"x"\nbad,6" pipe\n'
     raw = read_csv(put(data), ["a", "b"])
 
-    found = rejects(raw, {2: ("a", "why")})
+    found = rejects(raw, {2: BadValue("a", "why")})
 
     assert [(r.line, r.raw) for r in found] == [(4, 'bad,6" pipe')]
 

@@ -28,11 +28,14 @@ LOOKED_THROUGH: Final = 200  # operations searched for the last validation
 
 
 def pool_among(machine: Machine, shard: str) -> Pool:
-    """Return the evidence of other shards. A shard that cannot be loaded now adds nothing."""
+    """Return the evidence of other shards. A shard that cannot be loaded now adds nothing.
+
+    A dropped one adds no evidence, and what it has in quarantine counts.
+    """
     states = []
-    for name in machine.names():
+    for name in machine.names(dropped=True):
         with suppress(StrataError):
-            states.append(machine.load(name))
+            states.append(machine.load(name, dropped=True))
     return pool_of(machine.load(shard), states)
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from strata.backup.documents import HISTORY
 from strata.backup.point import Backup, Point, checked_blob, put_whole
 from strata.errors import Corrupt, InvalidRequest
 from strata.machine.machine import Machine
-from strata.model.journals import is_journal
+from strata.model.journals import REJECTED, is_journal
 from strata.model.runner import Runner, serial
 from strata.model.shown import json_of
 from strata.state.state import State
@@ -87,7 +88,7 @@ def restore(  # noqa: PLR0913  options, by name
             cure="drop it first with `strata drop`, restore into an empty store, or use --missing",
         )
     ready = [(one, backup.state(found, one), backup.sizes(found, one)) for one in saved]
-    since = [_erased_since(stores, backup, state, sizes) for _, state, sizes in ready]
+    since = [_erased_since(stores, backup, found, state) for _, state, _ in ready]
     copied = [_copy(stores.blob, backup.blob, one.name, sizes, runner) for one, _, sizes in ready]
     shards = []
     for (one, state, sizes), sent, undone in zip(ready, copied, since, strict=True):
@@ -113,18 +114,19 @@ def restore(  # noqa: PLR0913  options, by name
     return RestoreReport(found, tuple(shards), tuple(sorted(left_alone)))
 
 
-def _erased_since(
-    stores: Stores, backup: Backup, state: State, sizes: Mapping[str, int]
-) -> tuple[str, ...]:
+def _erased_since(stores: Stores, backup: Backup, point: Point, state: State) -> tuple[str, ...]:
     """Return the erasures that ended after a point, or were under way in it, oldest first.
 
+    Those of rejected rows are certified with the shard that rejected them.
     Errs: knows none whose certificates are gone from the store and from all points.
     """
-    prefix = erasure_prefix(state.name)
+    name = state.name.removesuffix(REJECTED)
+    prefix = erasure_prefix(name)
     listed = (retry(lambda b=blob: [*b.list(prefix)]) for blob in (stores.blob, backup.blob))  # type: ignore[misc]
     ended = _certified(prefix, (info.key for infos in listed for info in infos))
     under_way = set() if state.erasing is None else {state.erasing.id}
-    return tuple(sorted((ended | under_way) - _certified(prefix, sizes)))
+    known = (backup.sizes(point, one) for one in point.shards if one.name == name)
+    return tuple(sorted((ended | under_way) - _certified(prefix, chain.from_iterable(known))))
 
 
 def _certified(prefix: str, keys: Iterable[str]) -> set[str]:

@@ -28,6 +28,7 @@ from strata.cli.context import (
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, rows
 from strata.errors import Corrupt, InvalidRequest
+from strata.model.journals import REJECTED
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
 from strata.model.time import format_time
@@ -143,7 +144,8 @@ def restore(
         ids = ", ".join(one.erased_since)
         remark(
             f"{one.shard}: rows may be back that were erased since the point was taken ({ids}): "
-            f"run `strata erase {one.shard}` again with the same --where and --term"
+            f"run `strata erase {one.shard.removesuffix(REJECTED)}` again with the same --where "
+            "and --term"
         )
     columns = ("shard", "seqno", "upper", "mode", "blobs", "copied", "copied_bytes")
     shown = rows(f"from {report.point.name}", document["shards"], columns)

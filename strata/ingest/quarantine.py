@@ -26,6 +26,7 @@ from strata.format.part import Description
 from strata.ingest.readers.kept import KEPT
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
+from strata.model.journals import REJECTED
 from strata.model.settings import ReadSettings
 from strata.model.spec import ShardSpec, parse_spec
 from strata.model.time import MIN_TIME
@@ -39,7 +40,7 @@ from strata.store.open import Stores
 from strata.store.retry import retry
 from strata.updates.order import sort_updates
 
-SUFFIX: Final = ".rejected"
+SUFFIX: Final = REJECTED
 RETRY: Final = "retry-"  # tokens of batches that take in rows of the quarantine
 MOVED: Final = "erased-"  # of the names of notes about erased rows
 _Rows: TypeAlias = Sequence[dict[str, Any]]

@@ -5,6 +5,7 @@ from typing import Final
 from strata.errors import InvalidRequest
 
 JOURNALS: Final = "strata_"  # names of journals begin with this
+REJECTED: Final = ".rejected"  # names of shards of rejected rows end with this
 EVERY_SHARD: Final = "*"  # instead of a name: an operation on all shards, or on none in particular
 
 

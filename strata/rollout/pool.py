@@ -4,7 +4,8 @@ Shards belong to one class when the same code decides the same about them: equal
 order, equal key and sort order, equal budget for statistics, and audits by the current code. Their
 audits together count for the number of parts, for strata and for failed checks. Runs and days stay
 the shard's own, and it must have some evidence of each kind itself. A class shares nothing while
-the statistics of any member are in quarantine, even after a single lie.
+the statistics of any member are in quarantine, even after a single lie, and even if it was dropped:
+to drop a shard takes one person, a release takes two.
 
 The same rows in several shards count once: of shards that hold a batch of equal rows, the one with
 the most audited parts counts, and beside the shard itself none of its copies. Their failures count.
@@ -36,7 +37,11 @@ def pool_of(state: State, all_states: Iterable[State]) -> Pool:
     lied = tuple(sorted(m.name for m in members if m.rollout.quarantine))
     if lied:
         return Pool(lied=lied)
-    some = [m for m in members if m.rollout.evidence.basis == basis and m.rollout.evidence.parts]
+    some = [
+        m
+        for m in members
+        if m.dropped is None and m.rollout.evidence.basis == basis and m.rollout.evidence.parts
+    ]
     counting, copies = _apart(state, some)
     evidence = [m.rollout.evidence for m in counting] + [_failures(m) for m in copies]
     return Pool(

@@ -69,6 +69,21 @@ def test_a_restore_names_the_erasures_that_it_undoes(
     assert bobs(stores) == 0
 
 
+def test_rejected_rows_that_come_back_alone_are_named(world: World) -> None:
+    bad = world.put("2.csv", text_of(2, f"7,{BOB},no number"))
+    world.ingest(bad, lower=10, upper=20)
+    target = MemoryBlob()
+    before = back_up(world.stores, target, world.settings).point
+    world.now += 1_000
+    id = erased(world.stores, "s", "name", BOB)["id"]
+    after = back_up(world.stores, target, world.settings).point
+
+    for point, wanted in ((before, (id,)), (after, ())):
+        names = ["s.rejected"]
+        report = restore(elsewhere(), Backup(target), point=point.name, names=names, **WHO)
+        assert [one.erased_since for one in report.shards] == [wanted]
+
+
 def test_a_point_from_after_an_erasure_undoes_none(world: World) -> None:
     target, stores = MemoryBlob(), elsewhere()
     back_up(world.stores, target, world.settings)

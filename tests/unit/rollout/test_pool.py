@@ -1,10 +1,13 @@
 """Small shards of one class share evidence; none does once a member has lied."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from strata.audit.standing import pool_among
 from strata.errors import InvalidRequest
+from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings, Thresholds
 from strata.model.spec import StatsSpec
 from strata.rollout import ladder
@@ -12,12 +15,14 @@ from strata.rollout.basis import basis_of
 from strata.rollout.gates import gates
 from strata.rollout.policy import Policy
 from strata.rollout.pool import Pool, class_of, pool_of
+from strata.state import tombstone
 from strata.state.rollout import trip
 from strata.state.state import Batch, Evidence, Spine, SpineBatch, State, Stratum
 from strata.state.transitions import create
 from strata.store.open import forget_memory
 from tests.support.audited import world_in
 from tests.support.batches import spec
+from tests.support.stored import memory_stores
 
 GATES = Policy(Thresholds(audit_parts=100, stratum_parts=10))
 
@@ -119,6 +124,28 @@ def holding(state: State, *digests: int, rows: int = 5) -> State:
         for n, one in enumerate(digests)
     )
     return replace(state, spine=Spine((SpineBatch(0, len(batches), 3, batches),), len(batches)))
+
+
+def test_a_member_that_lied_and_was_dropped_still_counts_and_its_evidence_does_not() -> None:
+    """One person drops a shard; two release what is in quarantine."""
+    small, clean, liar = shard("small", 30), shard("b", 100), shard("c", 100, mode="audit")
+    lied = trip(liar, 2000, reason="a lie", quarantine=["like"])[0]
+    gone = {"by": "eve", "reason": "it is in the way"}
+    assert pool_of(small, [clean, tombstone.drop(clean, 3000, **gone)[0]]).shards == ("b",)
+    assert pool_of(small, [tombstone.drop(clean, 3000, **gone)[0]]) == Pool(
+        evidence=Evidence(basis=basis_of(small))
+    )
+    assert pool_of(small, [clean, tombstone.drop(lied, 3000, **gone)[0]]) == Pool(lied=("c",))
+
+
+def test_to_drop_the_shard_that_lied_opens_no_pool() -> None:
+    machine = Machine(memory_stores())
+    for name in ("small", "c"):
+        machine.create(replace(spec(), name=name))
+    machine.apply("c", partial(trip, reason="a lie", quarantine=["like"]))
+    assert pool_among(machine, "small").lied == ("c",)
+    machine.drop("c", by="eve", reason="it is in the way")
+    assert pool_among(machine, "small").lied == ("c",)
 
 
 def test_the_same_rows_in_several_shards_are_evidence_once() -> None:

@@ -2,9 +2,9 @@
 
 A build takes seconds, and may be killed or find the disk full in any of them. From its first
 moment to its last the index says that it is not whole, and the file `.building` names the run. The
-index on S3 says so while files are uploaded. The
-next build finds that file: what the library cannot read any more is deleted, and made anew. All of
-it can be made anew, but for results; of these only the broken run's own may be half written.
+index on S3 says so while files are uploaded. The next build finds that file: what the library
+cannot read any more is deleted, and made anew. All of it can be made anew, but for results; of
+these only the broken run's own may be half written.
 """
 
 import json

@@ -122,10 +122,17 @@ def test_a_duration_of_avro_is_an_interval(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "10:00:00+02:00", "10:00 10:00", "1 day 2 days", "1 d 3 04:05", "1 hour 10:00", "1-2 3 mon",
-        "1.5 s 3 ms", "00:00:01.5 3 us", "1 yr 1 year",
+        "10:00:00+02:00",
+        "10:00 10:00",
+        "1 day 2 days",
+        "1 d 3 04:05",
+        "1 hour 10:00",
+        "1-2 3 mon",
+        "1.5 s 3 ms",
+        "00:00:01.5 3 us",
+        "1 yr 1 year",
     ],
-)  # fmt: skip
+)
 def test_a_unit_that_comes_twice_makes_no_interval(text: str) -> None:
     """PostgreSQL refuses it; what looks like a time zone is no further hours."""
     with pytest.raises(ValueError, match=r".*"):
@@ -137,9 +144,10 @@ def test_a_unit_that_comes_twice_makes_no_interval(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "span"),
     [
-        ("1 week 2 days", (0, 9, 0)), ("1 s 3 ms", (0, 0, 1_003_000)),
+        ("1 week 2 days", (0, 9, 0)),
+        ("1 s 3 ms", (0, 0, 1_003_000)),
         ("1-2 3 4:05", (14, 3, 14_700_000_000)),
     ],
-)  # fmt: skip
+)
 def test_different_units_add_up(text: str, span: tuple[int, int, int]) -> None:
     assert tuple(parse_interval(text).values()) == span == span_from_text(text)

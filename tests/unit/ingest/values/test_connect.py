@@ -106,10 +106,17 @@ def test_an_integer_that_its_schema_calls_no_time_is_none() -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("int32", "5"), ("float64", 1.5), ("string", "abc"), ("bool", True), ("date", "2024-01-01"),
-        ("timestamp", "2024-01-01"), ("time", "10:00:00"), ("jsonb", "5"), ("jsonb", [5]),
+        ("int32", "5"),
+        ("float64", 1.5),
+        ("string", "abc"),
+        ("bool", True),
+        ("date", "2024-01-01"),
+        ("timestamp", "2024-01-01"),
+        ("time", "10:00:00"),
+        ("jsonb", "5"),
+        ("jsonb", [5]),
     ],
-)  # fmt: skip
+)
 def test_what_its_schema_calls_a_count_is_nothing_else(name: str, kind: str, value: Any) -> None:
     field = {"type": "int64", "name": name}
     assert stored([value, None], kind, field) == ([None, None], {0})

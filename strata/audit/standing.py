@@ -1,7 +1,6 @@
 """Where the rollout of a shard stands: its mode, the gates of the next step, evidence, history."""
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -28,15 +27,17 @@ LOOKED_THROUGH: Final = 200  # operations searched for the last validation
 
 
 def pool_among(machine: Machine, shard: str) -> Pool:
-    """Return the evidence of other shards. A shard that cannot be loaded now adds nothing.
+    """Return the evidence of other shards; there is none while one of them cannot be loaded.
 
     A dropped one adds no evidence, and what it has in quarantine counts.
     """
-    states = []
+    states, unknown = [], []
     for name in machine.names(dropped=True):
-        with suppress(StrataError):
+        try:
             states.append(machine.load(name, dropped=True))
-    return pool_of(machine.load(shard), states)
+        except StrataError:
+            unknown.append(name)
+    return pool_of(machine.load(shard), states, unknown)
 
 
 def standing(
@@ -80,6 +81,7 @@ def standing(
             "parts": pool.evidence.parts,
             "lied": list(pool.lied),
             "copies": list(pool.copies),
+            "unknown": list(pool.unknown),
             "counts": shared is not None,
         },
         "audit_cost": _last_cost(found[:LOOKED_THROUGH]),

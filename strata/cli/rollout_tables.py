@@ -21,8 +21,9 @@ def rollout_tables(document: Mapping[str, Any]) -> list[Table]:
         title = f"gates to {document['next']}"
         tables.append(rows(title, document["gates"], ("passed", "name", "found", "wanted")))
     pool = document["pool"]
-    if pool["shards"] or pool["lied"] or pool["copies"]:
-        flat = {**pool, **{name: " ".join(pool[name]) for name in ("shards", "lied", "copies")}}
+    named = {name: " ".join(pool[name]) for name in ("shards", "lied", "copies", "unknown")}
+    if any(named.values()):
+        flat = {**pool, **named}
         tables.append(pairs("other shards of this class", flat))
     evidence = document["evidence"]
     return [

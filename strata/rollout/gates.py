@@ -52,11 +52,14 @@ def gates(
 
 
 def _pooled(own: Evidence, pool: Pool, settings: Thresholds) -> Iterator[Gate]:
-    """Yield the gates of pooling: evidence of the shard's own, and no member that lied."""
+    """Yield the gates of pooling: evidence of the shard's own, and no member that may have lied."""
     least = settings.stratum_parts
     yield Gate("audited parts of its own", f"at least {least}", str(own.parts), own.parts >= least)
     shown = f"in quarantine: {', '.join(pool.lied)}" if pool.lied else "none"
     yield Gate("members of the class that lied", "none", shown, not pool.lied)
+    if pool.unknown:
+        shown = f"{', '.join(pool.unknown)} cannot be loaded and may have lied"
+        yield Gate("shards of unknown class", "none", shown, passed=False)
 
 
 def unmet(found: tuple[Gate, ...]) -> str:

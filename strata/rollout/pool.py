@@ -5,7 +5,8 @@ order, equal key and sort order, equal budget for statistics, and audits by the 
 audits together count for the number of parts, for strata and for failed checks. Runs and days stay
 the shard's own, and it must have some evidence of each kind itself. A class shares nothing while
 the statistics of any member are in quarantine, even after a single lie, and even if it was dropped:
-to drop a shard takes one person, a release takes two.
+to drop a shard takes one person, a release takes two. A shard whose state cannot be loaded may be a
+member that lied, so that no class shares anything until it can.
 
 The same rows in several shards count once: of shards that hold a batch of equal rows, the one with
 the most audited parts counts, and beside the shard itself none of its copies. Their failures count.
@@ -28,15 +29,20 @@ class Pool:
     evidence: Evidence = field(default_factory=Evidence)
     lied: tuple[str, ...] = ()  # members with a quarantine; if there are any, nothing is shared
     copies: tuple[str, ...] = ()  # members with rows of the shard, or of others that count
+    unknown: tuple[str, ...] = ()  # whose state cannot be loaded; as `lied`
 
 
-def pool_of(state: State, all_states: Iterable[State]) -> Pool:
-    """Return the evidence of the other shards in a shard's class; `all_states`: of all shards."""
+def pool_of(state: State, all_states: Iterable[State], unknown: Iterable[str] = ()) -> Pool:
+    """Return the evidence of the other shards in a shard's class; `all_states`: of all shards.
+
+    `unknown`: the names of the shards whose states are not among them.
+    """
     mine, basis = class_of(state), basis_of(state)
     members = [one for one in all_states if one.name != state.name and class_of(one) == mine]
     lied = tuple(sorted(m.name for m in members if m.rollout.quarantine))
-    if lied:
-        return Pool(lied=lied)
+    missing = tuple(sorted(name for name in unknown if name != state.name))
+    if lied or missing:
+        return Pool(lied=lied, unknown=missing)
     some = [
         m
         for m in members

@@ -10,6 +10,7 @@ file, and nothing is synced. While a writer has the database open, its log is re
 Otherwise the file is complete, and a connection that is used only once reads it as immutable.
 """
 
+import errno
 import os
 import sqlite3
 import stat
@@ -22,6 +23,7 @@ import sqlalchemy as sa
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.store import group_sync
+from strata.store.cures import CURES
 from strata.store.group_sync import GroupSync
 from strata.store.local_file import is_absent, may, obstacle, user_name
 from strata.store.turns import Turns
@@ -231,7 +233,9 @@ class Sqlite:
         return is_absent(self._file)
 
     def obstacle(self, error: BaseException) -> tuple[str, str]:
-        """Return why the file could not be opened, and the cure; empty if no reason is seen."""
+        """Return why a file cannot be opened or written, and the cure; empty if none is seen."""
+        if _code(error) == sqlite3.SQLITE_FULL:
+            return "", CURES[errno.ENOSPC]
         if _code(error) != sqlite3.SQLITE_CANTOPEN:
             return "", ""
         found, log = self._obstacle(), Path(f"{self._file}-wal")

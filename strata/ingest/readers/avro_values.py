@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from strata.ingest.readers.source import Raw
 from strata.ingest.values.exact_json import NumberText
+from strata.ingest.values.literals import Broken
 from strata.ingest.values.shown import FAILS
 
 MOST_DIGITS, WIDE_DIGITS = 38, 76  # of Arrow's decimals
@@ -101,10 +102,10 @@ def column(values: list[Any], schema: Any) -> Raw:
         if kind is None:
             break
         try:
-            return pa.array([_arrow_value(value, kind) for value in values], kind)
+            return pa.array([_decoded(value, kind) for value in values], kind)
         except FAILS:
             continue
-    return [_object(value) for value in values]
+    return [_object(value if kind is None else _decoded(value, kind)) for value in values]
 
 
 def _known(schema: Any, digits: int) -> pa.DataType | None:
@@ -156,18 +157,21 @@ def _record(fields: Sequence[dict[str, Any]], digits: int) -> pa.DataType | None
     return None if any(kind is None for _, kind in kinds) else pa.struct(kinds)
 
 
-def _arrow_value(value: Any, kind: pa.DataType) -> Any:
-    """Return a value in a form that Arrow accepts: maps as pairs, decimals from their bytes."""
+def _decoded(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with its decimals from their bytes.
+
+    Errs: a decimal without bytes is `Broken`, which Arrow and columns do not accept.
+    """
     if value is None:
         return None
     if pa.types.is_decimal(kind):
-        return _decimal(value, kind.scale)
+        return _decimal(value, kind.scale) if value else Broken(value)
     if pa.types.is_map(kind):
-        return [(key, _arrow_value(item, kind.item_type)) for key, item in value.items()]
+        return {key: _decoded(item, kind.item_type) for key, item in value.items()}
     if pa.types.is_list(kind):
-        return [_arrow_value(item, kind.value_type) for item in value]
+        return [_decoded(item, kind.value_type) for item in value]
     if pa.types.is_struct(kind):
-        return {field.name: _arrow_value(value[field.name], field.type) for field in kind}
+        return {field.name: _decoded(value[field.name], field.type) for field in kind}
     return value
 
 
@@ -188,7 +192,7 @@ def _object(value: Any) -> Any:
         return [_object(item) for item in value]
     if isinstance(value, Decimal):
         return NumberText(format(value, "f"))
-    if value is None or isinstance(value, bool | int | float | str | bytes):
+    if value is None or isinstance(value, bool | int | float | str | bytes | Broken):
         return value
     isoformat = getattr(value, "isoformat", None)
     return str(value) if isoformat is None else isoformat()

@@ -56,7 +56,7 @@ def from_python(value: Any, arrow_type: pa.DataType, column_type: ColumnType) ->
     if arrow_type == TWELVE and kind in SPANS:
         return _twelve(value, column_type)
     if _is_bytes(arrow_type):
-        return _bytes(value, column_type)
+        return _bytes(value, arrow_type, column_type)
     for belongs, read in _FAMILIES:
         if belongs(arrow_type):
             return read(value, arrow_type, column_type)
@@ -108,15 +108,17 @@ def _is_list(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _bytes(value: Any, column_type: ColumnType) -> Any:
+def _bytes(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> Any:
     kind = column_type.kind
     if kind is Kind.BYTES:
         return bytes(value)
     if not isinstance(value, bytes):  # a UUID of an extension type
         return from_text(str(value), column_type)
-    if len(value) == WIDTHS.get(kind):
+    if not pa.types.is_fixed_size_binary(arrow_type):
+        return from_text(value, column_type)
+    if kind is Kind.UUID and len(value) == WIDTHS[kind]:
         return leaf_of(value, column_type)
-    return from_text(value, column_type)
+    raise Unreadable("bytes of a fixed size are no value of the type")
 
 
 def _bool(value: Any, _: pa.DataType, column_type: ColumnType) -> bool:

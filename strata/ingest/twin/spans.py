@@ -93,11 +93,15 @@ def _words(text: str) -> Parts:
     ago = body.endswith("ago")
     body = body.removesuffix("ago").strip() if ago else body
     total: list[Fraction | int] = [0, 0, 0]
-    rest = body
+    rest, said = body, set[str]()
     if not rest:
         raise Unreadable("not an interval")
     while rest:
-        span, rest = _next(rest)
+        span, behind = _next(rest)
+        units = _units(rest[: len(rest) - len(behind)])
+        if units & said:
+            raise Unreadable("a unit of an interval comes twice")
+        rest, said = behind, said | units
         total = [a + b for a, b in zip(total, span, strict=True)]
         rest = rest.lstrip(BLANKS)
     if ago:
@@ -118,6 +122,17 @@ def _next(rest: str) -> tuple[Parts, str]:
     if bare[1] == "-" and rest[bare.end() :].lstrip()[:1] not in ("+", "-"):
         raise Undecided("whether the sign of the days is that of the clock, too")
     return (0, _whole(bare[1], bare[2]), 0), rest[bare.end() :]
+
+
+def _units(piece: str) -> set[str]:
+    """Return the units that a piece of a text is about; a part of a second is of finer units."""
+    finer = {"millisecond", "microsecond"} if re.search(r"\.0*[1-9]", piece) else set[str]()
+    if ":" in piece:
+        return {"hour", "minute", "second", *finer}
+    if (found := PART.fullmatch(piece)) is not None:
+        unit = _unit(found[4])
+        return {unit, *finer} if unit == "second" else {unit}
+    return {"year", "month"} if YEARS.fullmatch(piece) else {"day"}
 
 
 def _clock(sign: str, hours: str, minutes: str, seconds: str | None, part: str | None) -> Span:
@@ -142,8 +157,12 @@ def _year_month(sign: str, years: str, months: str) -> Span:
     return -total if sign == "-" else total, 0, 0
 
 
+def _unit(word: str) -> str:
+    return SHORT.get(word) or SHORT.get(word.removesuffix("s"), word.removesuffix("s"))
+
+
 def _part(sign: str, whole: str, behind: str | None, word: str) -> Parts:
-    unit = SHORT.get(word) or SHORT.get(word.removesuffix("s"), word.removesuffix("s"))
+    unit = _unit(word)
     if not whole + (behind or ""):
         raise Unreadable("not an interval")
     if len(whole) > 30 or len(behind or "") > 30:

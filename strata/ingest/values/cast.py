@@ -54,6 +54,7 @@ from strata.ingest.values.numbers import (
 )
 from strata.ingest.values.plain_json import json_texts
 from strata.ingest.values.special import (
+    ENCODED,
     RECORDS,
     SPECIAL,
     special_arrow,
@@ -216,7 +217,8 @@ def from_arrow(values: pa.Array, target: ColumnType) -> Cast:
     try:
         if target.kind in NESTED:
             return _one_spelling(nested_arrow(values, target, from_arrow), target)
-        if target.kind in SPECIAL and not (pa.types.is_decimal(goal) or values.type == goal):
+        as_stored = values.type == goal and target.kind not in ENCODED
+        if target.kind in SPECIAL and not (pa.types.is_decimal(goal) or as_stored):
             return special_arrow(values, target, from_arrow)
         return _within_family(values, target, goal)
     except TypeError:

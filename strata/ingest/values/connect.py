@@ -41,8 +41,8 @@ def plain_values(
     """Return the values of one column as JSON would have them, each with the schema of its row.
 
     `encoded`: without a schema Debezium's default encodings apply; otherwise values are plain JSON.
-    Errs: a value that does not fit its encoding is `Broken`. A value that is not encoded at all (a
-    text in a date column) is unchanged, and is judged like any other value.
+    Errs: a value that does not fit its encoding is `Broken`. Without a schema a value that is not
+    encoded at all (a text in a date column) is unchanged, and is judged like any other value.
     """
     by_type = _by_type(column.type)
     fallback = by_type if encoded else None
@@ -140,6 +140,8 @@ def _by_schema(field: dict[str, Any], fallback: Convert | None, kind: ColumnType
     if name == "org.apache.kafka.connect.data.Decimal":
         scale = int(_scale(field))
         return lambda value: _decimal(value, scale) if type(value) is str else value
+    if name in _COUNTS:
+        return _counted(None if fallback is _json else _COUNTS[name])
     if fallback is _json:  # the text of a json value is JSON, that of a text is not
         return _json if name == "io.debezium.data.Json" else None
     if name in _BY_NAME:
@@ -225,6 +227,17 @@ def _time(unit: int) -> Convert:
     return convert
 
 
+def _counted(convert: Convert | None) -> Convert:
+    """Return a function that accepts nothing but counts, as the schema does, and converts them."""
+
+    def count(value: Any) -> Any:
+        if as_integer(value) is None:
+            return Broken(value)
+        return value if convert is None else convert(value)
+
+    return count
+
+
 def _exactly(number: int, unit: int) -> int:
     """Return how many times `unit` divides a number. Raises: ValueError if there is a remainder.
 
@@ -246,7 +259,7 @@ def _bytes(value: Any) -> Any:
 
 _DEBEZIUM: Final = "io.debezium.time."
 _CONNECT: Final = "org.apache.kafka.connect.data."
-_BY_NAME: Final[dict[str, Convert | None]] = {
+_COUNTS: Final[dict[str, Convert]] = {
     f"{_DEBEZIUM}Date": _days,
     f"{_CONNECT}Date": _days,
     f"{_DEBEZIUM}Timestamp": _moment(MILLI),
@@ -257,6 +270,8 @@ _BY_NAME: Final[dict[str, Convert | None]] = {
     f"{_CONNECT}Time": _time(MILLI),
     f"{_DEBEZIUM}MicroTime": _time(MICRO),
     f"{_DEBEZIUM}NanoTime": _time(1),
+}
+_BY_NAME: Final[dict[str, Convert]] = {
     "io.debezium.data.VariableScaleDecimal": _variable_decimal,
 }
 _BY_KIND: Final[dict[Kind, Convert]] = {

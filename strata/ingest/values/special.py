@@ -27,6 +27,8 @@ from strata.ingest.values.texts import READERS
 from strata.model.types import ColumnType, Field, Kind
 
 SPECIAL: Final = frozenset({Kind.NUMERIC, *READERS})
+# Stored as bytes of Strata's own: a source's bytes of the same width say something else.
+ENCODED: Final = frozenset({Kind.TIME, Kind.INTERVAL, Kind.ACLITEM, Kind.MZ_ACLITEM})
 _FIELDS: Final = MappingProxyType(
     {pa.int32(): Kind.INT32, pa.int64(): Kind.INT64, pa.string(): Kind.STRING}
 )

@@ -152,7 +152,7 @@ def parse_interval(text: str) -> Value:
         body, sign = body[:-4], -1
     iso = _ISO.fullmatch(body)
     pairs = _iso_pairs(iso) if iso else _token_pairs(body.removeprefix("@"))
-    if not pairs:
+    if not pairs or (iso is None and _is_said_twice(pairs)):
         raise ValueError(text)
     months = days = micros = Decimal(0)
     for number, unit in pairs:
@@ -175,6 +175,20 @@ def _whole(value: Decimal, bits: int) -> int:
     if number != value or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
         raise ValueError(value)
     return number
+
+
+def _is_said_twice(pairs: list[tuple[Decimal, str]]) -> bool:
+    """Return whether a unit comes twice, which PostgreSQL refuses: `10:00+02:00` is no interval.
+
+    A part of a second counts as milli- and microseconds, too.
+    """
+    said: list[tuple[str, int]] = []
+    for number, unit in pairs:
+        for name, sizes in (("months", MONTHS), ("days", DAYS), ("micros", MICROS)):
+            said += [(name, sizes[unit])] if unit in sizes else []
+        if MICROS.get(unit) == MICROS["second"] and number % 1:
+            said += [("micros", MICROS["millisecond"]), ("micros", MICROS["microsecond"])]
+    return len(said) != len(set(said))
 
 
 def _iso_pairs(found: re.Match[str]) -> list[tuple[Decimal, str]]:

@@ -18,7 +18,10 @@ from strata.rollout.pool import Pool, class_of, pool_of
 from strata.state import tombstone
 from strata.state.rollout import trip
 from strata.state.state import Batch, Evidence, Spine, SpineBatch, State, Stratum
+from strata.state.step import step
 from strata.state.transitions import create
+from strata.store.interface import Versioned
+from strata.store.keys import state_key
 from strata.store.open import forget_memory
 from tests.support.audited import world_in
 from tests.support.batches import spec
@@ -146,6 +149,30 @@ def test_to_drop_the_shard_that_lied_opens_no_pool() -> None:
     assert pool_among(machine, "small").lied == ("c",)
     machine.drop("c", by="eve", reason="it is in the way")
     assert pool_among(machine, "small").lied == ("c",)
+
+
+def learning(state: State, now_ms: int, *, of: State) -> tuple[State, None]:
+    return step(state, now_ms, rollout=of.rollout), None
+
+
+def test_nothing_is_shared_while_a_state_cannot_be_loaded() -> None:
+    """Of what class it is, and whether it lied, is then unknown."""
+    machine = Machine(memory_stores())
+    for name in ("small", "b", "c"):
+        machine.create(replace(spec(), name=name))
+        parts = 30 if name == "small" else 500
+        machine.apply(name, partial(learning, of=shard(name, parts)))
+    assert pool_among(machine, "small").shards == ("b", "c")
+    machine.apply("c", partial(trip, reason="a lie", quarantine=["like"]))
+    head = machine.stores.consensus.head(state_key("c"))
+    assert head is not None
+    machine.stores.consensus.compare_and_set(
+        state_key("c"), head.seqno, Versioned(head.seqno + 1, b"?")
+    )
+    pool = pool_among(machine, "small")
+    assert (pool.shards, pool.unknown, pool.evidence.parts) == ((), ("c",), 0)
+    with pytest.raises(InvalidRequest, match="unknown class: c cannot be loaded and may have lied"):
+        ask(machine.load("small"), pool)
 
 
 def test_the_same_rows_in_several_shards_are_evidence_once() -> None:

@@ -169,6 +169,24 @@ def test_what_is_in_the_way_of_a_file_is_named(
     assert obstacle(tmp_path / "folder" / "consensus.db") == ("", "")
 
 
+def test_a_full_disk_is_named_with_its_cure(path: Path) -> None:
+    consensus = SqlConsensus(f"sqlite:///{path}")
+    assert consensus.compare_and_set("a", None, Versioned(0, b"0"))
+    migrated = strata.store.sqlite.Sqlite.migrate
+
+    def migrate(self: strata.store.sqlite.Sqlite, connection: sqlite3.Connection) -> None:
+        migrated(self, connection)
+        connection.execute("PRAGMA max_page_count = 1")  # no more than it has
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strata.store.sqlite.Sqlite, "migrate", migrate)
+        full = SqlConsensus(f"sqlite:///{path}")
+        with pytest.raises(Unavailable, match="make room on this disk") as caught:
+            full.compare_and_set("a", 0, Versioned(1, b"1" * 100_000))
+    assert caught.value.certain
+    assert consensus.compare_and_set("a", 0, Versioned(1, b"1" * 100_000))
+
+
 def test_reading_a_file_that_is_not_there_makes_none(path: Path) -> None:
     store = SqlConsensus(f"sqlite:///{path}")
     assert (store.head("a"), store.scan("a", 0, 9), list(store.list())) == (None, [], [])

@@ -144,3 +144,20 @@ def test_a_text_that_is_no_uuid_takes_only_its_row_down(tmp_path: Path) -> None:
     """In a union it took the file."""
     kind = [{"type": "string", "logicalType": "uuid"}, "int"]
     assert ingested(tmp_path, kind, [UUID, "none"], "uuid") == ({0: UUID}, 1)
+
+
+def test_a_decimal_without_bytes_takes_only_its_row_down(tmp_path: Path) -> None:
+    """Kafka Connect rejects it as well; nobody wrote a 0."""
+    values = [b"", units(12345), None, units(0)]
+    found, rejected = ingested(tmp_path, ["null", DECIMAL], values, "numeric(20,2)")
+    assert (found, rejected) == ({1: Decimal("123.45"), 2: None, 3: Decimal(0)}, 1)
+
+
+def test_a_decimal_beyond_arrow_does_not_make_bytes_of_others() -> None:
+    wide = {**DECIMAL, "scale": 0}
+    nested = {"type": "map", "values": wide}
+    assert column([units(10**80), units(53)], wide) == [str(10**80), "53"]
+    assert column([{"a": units(53), "b": None}, {"a": units(10**80)}], nested) == [
+        {"a": "53", "b": None},
+        {"a": str(10**80)},
+    ]

@@ -10,7 +10,9 @@ import pytest
 from strata.format.values.view import to_view
 from strata.ingest import twin
 from strata.ingest.twin import Unreadable
+from strata.ingest.twin.spans import span_from_text
 from strata.ingest.values.cast import from_arrow
+from strata.ingest.values.texts import parse_interval
 from strata.model.types import parse_type
 from tests.unit.ingest.readers.test_avro_values import ingested
 
@@ -115,3 +117,37 @@ def test_a_duration_of_avro_is_an_interval(tmp_path: Path) -> None:
     found, rejects = ingested(tmp_path, kind, values, FULL)
 
     assert (found, rejects) == ({0: span(1, 2, 3000)}, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10:00:00+02:00",
+        "10:00 10:00",
+        "1 day 2 days",
+        "1 d 3 04:05",
+        "1 hour 10:00",
+        "1-2 3 mon",
+        "1.5 s 3 ms",
+        "00:00:01.5 3 us",
+        "1 yr 1 year",
+    ],
+)
+def test_a_unit_that_comes_twice_makes_no_interval(text: str) -> None:
+    """PostgreSQL refuses it; what looks like a time zone is no further hours."""
+    with pytest.raises(ValueError, match=r".*"):
+        parse_interval(text)
+    with pytest.raises(Unreadable, match="twice"):
+        span_from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("1 week 2 days", (0, 9, 0)),
+        ("1 s 3 ms", (0, 0, 1_003_000)),
+        ("1-2 3 4:05", (14, 3, 14_700_000_000)),
+    ],
+)
+def test_different_units_add_up(text: str, span: tuple[int, int, int]) -> None:
+    assert tuple(parse_interval(text).values()) == span == span_from_text(text)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from strata.ingest.readers.debezium import Event, defaulted
+from strata.ingest.twin.connect import from_connect
+from strata.ingest.twin.unreadable import Unreadable
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import plain_values
 from strata.model.schema import Column
@@ -98,6 +100,31 @@ def test_an_integer_that_its_schema_calls_no_time_is_none() -> None:
     for kind in ("date", "time", "timestamp", "timestamptz"):
         assert stored([5], kind, {"type": "int64"})[1] == {0}
         assert stored([5], kind, None)[1] == set()
+
+
+@pytest.mark.parametrize("name", [f"{TIME}Date", f"{TIME}MicroTimestamp", f"{TIME}NanoTime"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int32", "5"),
+        ("float64", 1.5),
+        ("string", "abc"),
+        ("bool", True),
+        ("date", "2024-01-01"),
+        ("timestamp", "2024-01-01"),
+        ("time", "10:00:00"),
+        ("jsonb", "5"),
+        ("jsonb", [5]),
+    ],
+)
+def test_what_its_schema_calls_a_count_is_nothing_else(name: str, kind: str, value: Any) -> None:
+    field = {"type": "int64", "name": name}
+    assert stored([value, None], kind, field) == ([None, None], {0})
+    items = {"type": "array", "items": field}
+    if kind != "jsonb":
+        assert stored([[value], None], f"list<{kind}>", items) == ([None, None], {0})
+    with pytest.raises(Unreadable, match="not an integer"):
+        from_connect(value, field, parse_type(kind))
 
 
 def test_text_of_bytes_may_be_hexadecimal_and_is_refused() -> None:

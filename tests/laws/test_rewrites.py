@@ -118,7 +118,7 @@ def merged(stores: Stores, **options: int) -> CompactReport:
     return compact_shard(stores, "shard", of_compaction(**options), full=True)
 
 
-@settings(max_examples=tries(12, 1200), deadline=None)
+@settings(max_examples=tries(12, 300), deadline=None)
 @given(
     runs=st.lists(ROWS, min_size=2, max_size=4),
     changes=st.sampled_from(CHANGES),

@@ -55,7 +55,7 @@ def planned(stores: Stores, data: st.DataObject) -> tuple[State, ReadPlan]:
     return state, plan_read(stores, state, as_of=as_of)
 
 
-@settings(max_examples=tries(25, 1500), deadline=None)
+@settings(max_examples=tries(25, 250), deadline=None)
 @given(stores=shards(), parts=st.integers(1, 6), data=st.data())
 def test_rows_of_stretches_are_those_of_a_read_that_holds_all_parts(
     stores: Stores, parts: int, data: st.DataObject
@@ -73,7 +73,7 @@ def test_rows_of_stretches_are_those_of_a_read_that_holds_all_parts(
     assert found == whole
 
 
-@settings(max_examples=tries(25, 1500), deadline=None)
+@settings(max_examples=tries(25, 250), deadline=None)
 @given(stores=shards(), parts=st.integers(1, 6), data=st.data())
 def test_a_stretch_has_the_parts_that_may_have_rows_in_it(
     stores: Stores, parts: int, data: st.DataObject
@@ -155,7 +155,7 @@ def test_few_parts_are_not_read_in_stretches() -> None:
             assert (stretches_of(state, plan) is None) == expected
 
 
-@settings(max_examples=tries(25, 1500), deadline=None)
+@settings(max_examples=tries(25, 250), deadline=None)
 @given(stores=shards(), parts=st.integers(1, 6), filter=FILTERS)
 def test_chosen_row_groups_change_no_accepted_row(
     stores: Stores, parts: int, filter: Filter

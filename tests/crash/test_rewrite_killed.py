@@ -1,14 +1,11 @@
 """Killed at any moment of both passes, a merge into another order and relation loses nothing.
 
-Run as a program this file is the process that is killed: it compacts a shard on disk whose batches
-are of another sort order and relation, and prints a line for each task.
+The process that is killed is that of `test_compact_killed`; here the batches of the shard are of
+another sort order and relation.
 """
 
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,10 +15,10 @@ from strata.audit.batches import look
 from strata.compact import compact_shard
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
-from strata.model.settings import CompactSettings, Settings, StoreSettings
 from strata.model.types import parse_type
 from strata.state.schema import DropColumn, SortBy
 from strata.store.open import Stores, open_stores
+from tests.crash.test_compact_killed import OPTIONS, on_disk, start
 from tests.support.stored import append, create, snapshot
 from tests.support.updates import table
 
@@ -32,23 +29,6 @@ COLUMNS = (
 )
 RELATION = Relation(0, COLUMNS, (1,), ())
 DAYS, ROWS = 3, 600
-OPTIONS = Settings(compact=CompactSettings(memory_bytes=60_000, chunk_bytes=1, history_ms=1))
-
-
-def main() -> None:
-    stores = open_stores(on_disk(Path(sys.argv[1])))
-    report = compact_shard(stores, "shard", OPTIONS, telling, full=True)
-    print("done", *(r.outcome for r in report.requests), flush=True)  # noqa: T201
-
-
-def telling(function: Callable[..., object], items: Sequence[object]) -> Iterator[object]:
-    for item in items:
-        yield function(item)
-        print("task", flush=True)  # noqa: T201
-
-
-def on_disk(root: Path) -> StoreSettings:
-    return StoreSettings(f"file://{root}/blob", f"sqlite:///{root}/consensus.db")
 
 
 def day(number: int) -> pa.Table:
@@ -74,8 +54,7 @@ def test_killed_again_and_again_it_ends_as_an_undisturbed_run(seed: int, tmp_pat
     before, kills, resumed = snapshot(stores, "shard"), 0, 0
 
     for _ in range(60):
-        command = [sys.executable, __file__, str(tmp_path)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = start(tmp_path)
         assert process.stdout is not None
         for _ in range(draw.randrange(1, 6)):
             last = process.stdout.readline()
@@ -108,7 +87,3 @@ def undisturbed(root: Path):
     stores = filled(root)
     compact_shard(stores, "shard", OPTIONS, full=True)
     return Machine(stores).load("shard").batches
-
-
-if __name__ == "__main__":
-    main()

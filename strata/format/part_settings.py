@@ -30,8 +30,9 @@ from strata.format.values.coded import is_text
 from strata.format.values.nested import leaves
 from strata.format.weigh import plain_bytes
 
-SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks
+SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks, and the least of a sample
 SAMPLE_BLOCKS: Final = 4
+SAMPLE_PART: Final = 4  # a sample is at most this part of the rows: measuring costs as writing does
 MANY_BLOCKS: Final = 16  # a part of this many blocks repeats values that its sample has once
 DICTIONARY_SHARE: Final = 0.5  # a dictionary pays when fewer values than this share are distinct
 TEXT_SHARE: Final = 0.8  # the same for texts in a long part: a few thousand values in all
@@ -54,10 +55,12 @@ WRITER: Final[Mapping[str, Any]] = {
 
 def sample_of(table: pa.Table) -> pa.Table:
     """Return some blocks of rows from all over a table, as one chunk."""
-    step = max(table.num_rows // SAMPLE_BLOCKS, SAMPLE_ROWS)
     if table.num_rows <= SAMPLE_ROWS:
         return table.combine_chunks()
-    blocks = [table.slice(start, SAMPLE_ROWS) for start in range(0, table.num_rows, step)]
+    total = max(table.num_rows // SAMPLE_PART, SAMPLE_ROWS)
+    rows = min(total // SAMPLE_BLOCKS, SAMPLE_ROWS)
+    starts = [n * table.num_rows // SAMPLE_BLOCKS for n in range(SAMPLE_BLOCKS)]
+    blocks = [table.slice(start, rows) for start in starts]
     return pa.concat_tables([table.schema.empty_table(), *blocks]).combine_chunks()
 
 

@@ -12,7 +12,6 @@ A file with the size and the time of change of its row is not read again. For an
 decide, and the next commit records the new time of one that has the same bytes.
 """
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,6 +52,8 @@ SCHEMA: Final = pa.schema(
 )
 PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
 MERGE_FACTOR: Final = 2  # a blob is merged into a new one of at least 1/MERGE_FACTOR its size
+SHORT_FILES: Final = 10_000  # a segment of so many files is kept, for the next commit may merge it
+ALONE_BYTES: Final = 4 << 20  # one thread reads a smaller segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,10 @@ class Ledger:
         """
         self._blob, self._shard, self._runner = blob, state.name, runner
         self.consumed = state.consumed
-        self.rows = self._read(() if state.consumed is None else state.consumed.segments)
+        segments = () if state.consumed is None else state.consumed.segments
+        tables = {segment.key: self._read(segment.key) for segment in segments}
+        self._short = {key: table for key, table in tables.items() if table.num_rows <= SHORT_FILES}
+        self.rows = _newest(pa.concat_tables([SCHEMA.empty_table(), *tables.values()]))
         self._confirmed = SCHEMA.empty_table()  # rows with new times, of files with the same bytes
 
     def watched_from(self) -> int | None:
@@ -215,14 +219,16 @@ class Ledger:
                 twins[file.name] = before
         return twins
 
-    def _read(self, segments: Sequence[Segment]) -> pa.Table:
-        tables = [self._segment(segment.key) for segment in segments]
-        return _newest(pa.concat_tables([SCHEMA.empty_table(), *tables]))
-
     def _segment(self, key: str) -> pa.Table:
+        kept = self._short.get(key)
+        return self._read(key) if kept is None else kept
+
+    def _read(self, key: str) -> pa.Table:
         data = get_named(self._blob, key, "a ledger of source files", shard=self._shard)
         try:
-            return _whole(pq.read_table(io.BytesIO(data)))
+            file = pq.ParquetFile(pa.BufferReader(data))
+            # Threads take longer to begin than a short table takes to be read.
+            return _whole(file.read(use_threads=len(data) > ALONE_BYTES))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise Corrupt(
                 "a ledger of source files is damaged",
@@ -256,7 +262,7 @@ def _table(files: Sequence[Taken], token: str, progress: StreamProgress | None) 
 
 def _newest(rows: pa.Table) -> pa.Table:
     """Return the last row of each name, sorted by name."""
-    if not rows.num_rows:
+    if rows.num_rows <= 1:
         return rows
     order = pc.sort_indices(rows["name"])  # equal names stay in their order
     names = rows["name"].take(order).combine_chunks()

@@ -50,6 +50,7 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
     written = format_of(spec.source.format).row_text
     header = _header(raw, spec) if written == "csv" else []
     found = []
+    alike: dict[frozenset[str], frozenset[str]] = {}  # most rows have the same names
     same = {name: some for name, mask in raw.same.items() if (some := mask[rows]).any()}
     for number, (row, (line, text)) in enumerate(zip(rows.tolist(), located, strict=True)):
         fields: Fields | None = None
@@ -66,7 +67,8 @@ def reread(raw: RawFile, rows: Rows, spec: ShardSpec) -> list[Again]:
         if line is None:  # its text was not found
             names = set()
         kept = {name for name, mask in same.items() if mask[number]}
-        found.append(Again(line, value, frozenset(names - kept), fields))
+        present = frozenset(names - kept if kept else names)
+        found.append(Again(line, value, alike.setdefault(present, present), fields))
     return found
 
 

@@ -27,6 +27,7 @@ from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.readers.source import RawFile, TypedRows
 from strata.ingest.reread import Again, reader_of, reread
 from strata.ingest.twin import Undecided, Unreadable
+from strata.ingest.values.collector import uncollected
 from strata.ingest.values.column import NONE_BAD, Rows
 from strata.ingest.values.shown import FAILS
 from strata.kernels.arrays import Words
@@ -125,12 +126,13 @@ def verify_rows(
     random = np.random.default_rng(seed)
     rows: Rows = np.sort(random.choice(good, min(how.rows, len(good)), replace=False))
     found: list[Difference] = []
-    again = reread(raw, rows, spec)
-    for name, kind in types.items():
-        if name in typed.columns:
-            made = typed.columns[name].take(pa.array(rows))
-            if not _all_same(name, kind, again, made, spec):
-                found += _different(raw.file, name, kind, again, twin.stored(made, kind))
+    with uncollected():
+        again = reread(raw, rows, spec)
+        for name, kind in types.items():
+            if name in typed.columns:
+                made = typed.columns[name].take(pa.array(rows))
+                if not _all_same(name, kind, again, made, spec):
+                    found += _different(raw.file, name, kind, again, twin.stored(made, kind))
     return Verified(len(rows), tuple(found[:MOST]))
 
 
@@ -141,9 +143,10 @@ def _all_same(
 
     The twin reads each value here as well; only the comparison is of the whole column.
     """
-    fields = [row.fields[name] for row in again if row.fields and name in row.present]
-    if len(fields) < len(again):
+    found = [row.fields for row in again if row.fields and name in row.present]
+    if len(found) < len(again):
         return False
+    fields = [row[name] for row in found]
     read = reader_of(name, kind, spec)
     try:
         return twin.holds(made, kind, _read_each(read, fields))

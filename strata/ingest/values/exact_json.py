@@ -4,14 +4,14 @@ orjson is fast, but it has no number beyond float64's largest, and it silently k
 of repeated keys. Texts that may have either are read again by the standard library.
 """
 
-import gc
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 import orjson
+
+from strata.ingest.values.collector import uncollected
 
 INFINITE: Final = "number is infinity"  # how orjson says it
 # A text, or what makes a number too large for a float.
@@ -50,7 +50,7 @@ def read_plainly(texts: Sequence[bytes]) -> list[Any] | None:
     Errs: is None for texts that are not objects, and for some objects without repeated keys.
     """
     try:
-        with _uncollected():
+        with uncollected():
             values = list(map(orjson.loads, texts))
         if set(map(type, values)) != {dict}:
             return None
@@ -62,19 +62,6 @@ def read_plainly(texts: Sequence[bytes]) -> list[Any] | None:
         return None
     # A key that comes again is lost, with all keys inside its first value.
     return values if kept == whole.count(KEY_ENDS) else None
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep Python's collector of cycles from walking through new values again and again."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def read_value(text: bytes, *, exact: bool = False) -> Any:

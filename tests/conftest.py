@@ -57,6 +57,8 @@ faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
 # Two workers take files in this order: were the longest last, one would end up waiting.
 SPARK = "tests/spark/"
 LONGEST = (SPARK, "tests/crash/", "tests/wall/", "tests/dags/")
+# Tests that start Java machines of their own need none of the worker's session.
+OWN_SPARK = (f"{SPARK}test_job_spark.py", f"{SPARK}test_session.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,11 +75,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneSpark(LoadFileScheduling):
-    """Files go to the workers one by one, but those of Spark together: a worker has a session."""
+    """Files go to the workers one by one, but those of one session of Spark together."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return SPARK if file.startswith(SPARK) else file
+        return SPARK if file.startswith(SPARK) and file not in OWN_SPARK else file
 
 
 @pytest.hookimpl(optionalhook=True)

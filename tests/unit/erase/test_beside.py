@@ -16,6 +16,7 @@ from strata.maintain.trim import trim_shard
 from strata.store.memory import MemoryBlob, MemoryConsensus
 from tests.support.erasing import erased
 from tests.support.paged import cut
+from tests.support.sizes import tries
 from tests.unit.erase.test_erase import BOB, COLUMNS, text_of
 from tests.unit.ingest.test_engine import World
 
@@ -68,7 +69,7 @@ def test_an_erasure_beside_it_is_no_damage(tmp_path: Path, what: str, paged: boo
         assert isinstance(blob, MemoryBlob)
         assert isinstance(consensus, MemoryConsensus)
         whole, log = dict(blob.live), {key: [*found] for key, found in consensus.log.items()}
-        for at in count(1, 17 if paged else 5):
+        for at in count(1, tries(43, 17) if paged else tries(11, 5)):
             blob.live, consensus.log = dict(whole), {key: [*found] for key, found in log.items()}
             with pytest.MonkeyPatch.context() as patch:
                 beside = Beside(world, at, patch)

@@ -17,6 +17,7 @@ from strata import __version__
 from strata.cli.entries import ENTRIES, PANELS
 from strata.cli.start import (
     check_words,
+    collect_seldom,
     error_without_file,
     leave_pandas_out,
     open_streams,
@@ -92,6 +93,8 @@ def _stub(name: str) -> Callable[[], None]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; turn errors into one clear line and an exit code."""
     open_streams()
+    if argv is None:
+        collect_seldom()
     words = finished_words() if argv is None and is_completion() else argv
     if argv is None and not {"--help", "--version"}.intersection(sys.argv) and sys.argv[1:]:
         leave_pandas_out()

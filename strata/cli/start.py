@@ -1,4 +1,4 @@
-"""What stands at the start and the end of a command: its streams, and Arrow without pandas.
+"""What stands at the start and the end of a command: its streams, and what it need not wait for.
 
 A process may be started without standard input, output or error (`>&-`). The next file that it
 opens would take that place, and what libraries print would be written into it.
@@ -9,6 +9,7 @@ columns. `to_pandas` loads it later all the same.
 """
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Final
 from strata.errors import InvalidRequest, StrataError, Unavailable
 
 LOCALE: Final = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set decides
+MADE_BEFORE_COLLECTED: Final = 50_000  # objects; Python's own choice is 700
 WRITERS: Final = frozenset({"click", "typer", "rich", "pyarrow", "csv", "codecs", "contextlib"})
 
 
@@ -46,6 +48,14 @@ def leave_pandas_out() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(finder)
+
+
+def collect_seldom() -> None:
+    """Let Python's collector of cycles wait for more objects. Only for the process of a command.
+
+    It would walk through all modules again and again while they are loaded: a tenth of the start.
+    """
+    gc.set_threshold(MADE_BEFORE_COLLECTED, *gc.get_threshold()[1:])
 
 
 def open_streams() -> None:

@@ -25,6 +25,7 @@ _BUSY: Final = ("40001", "40P01")  # serialization failure, deadlock
 # Errors of these classes had no effect: bad data, bad state, no rights, no room, bad request.
 _REFUSED: Final = ("22", "23", "25", "28", "3D", "42", "53", "54")
 _RIGHT_LACKS, _NO_TABLE, _LOCKED = "42501", "42P01", "55P03"
+WRITES: Final = ("INSERT", "DELETE")  # the rights that a role needs beside SELECT to write
 TURN_MS: Final = 5_000
 
 MIGRATIONS: Final = (
@@ -158,8 +159,10 @@ class Postgres:
         for name in ("fsync", "synchronous_commit"):
             if show[name] == "off":
                 return found, f"{name} is off: a commit that was acknowledged may be lost"
-        if lacks := _lacking(cursor):
-            return found, f"this role lacks {', '.join(lacks)} on strata_consensus"
+        reads, lacks = rights_of(cursor)
+        if lacks:
+            return found, lacks
+        found += f", {reads}" if reads else ""
         near, encrypted = _way(cursor)
         found += ", on this machine" if near else f", {'' if encrypted else 'not '}encrypted"
         if not near and not encrypted:
@@ -269,11 +272,15 @@ def _steps(found: int) -> Iterator[str]:
         yield f"INSERT INTO strata_schema VALUES ({number}) ON CONFLICT DO NOTHING"
 
 
-def _lacking(cursor: Any) -> list[str]:
-    rights = ("SELECT", "INSERT", "DELETE")
+def rights_of(cursor: Any) -> tuple[str, str]:
+    """Return what is to say of a role that only reads, and what is wrong with its rights."""
+    rights = ("SELECT", *WRITES)
     asked = ", ".join(f"has_table_privilege('strata_consensus', '{right}')" for right in rights)
-    has = cursor.execute(f"SELECT {asked}").fetchone()
-    return [right for right, there in zip(rights, has, strict=True) if not there]
+    *has, user = cursor.execute(f"SELECT {asked}, session_user").fetchone()
+    lacks = tuple(right for right, there in zip(rights, has, strict=True) if not there)
+    if lacks == WRITES:
+        return f"read only: role {user} may not write it", ""
+    return "", f"this role lacks {', '.join(lacks)} on strata_consensus" if lacks else ""
 
 
 def _way(cursor: Any) -> tuple[bool, bool]:

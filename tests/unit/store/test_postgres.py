@@ -138,7 +138,7 @@ def test_a_role_with_the_least_rights_commits_and_reads(
     store.close()
 
 
-def test_a_role_that_lacks_a_right_is_told_which(
+def test_the_doctor_tells_a_role_that_reads_from_one_that_lacks_a_right(
     consensus: SqlConsensus, raw: RawPostgres, address: str
 ) -> None:
     role(raw, "reads", "SELECT ON strata_consensus", "SELECT ON strata_schema")
@@ -147,7 +147,12 @@ def test_a_role_that_lacks_a_right_is_told_which(
     with pytest.raises(Unavailable, match="permission denied") as caught:
         store.compare_and_set("a", None, Versioned(1, b"1"))
     assert caught.value.certain
-    assert store._run(postgres._lacking) == ["INSERT", "DELETE"]  # what the doctor tells
+    said = store._run(postgres.rights_of)
+    assert said == ("read only: role reads may not write it", "")
+    store.close()
+    role(raw, "half", "SELECT, INSERT ON strata_consensus", "SELECT ON strata_schema")
+    store = SqlConsensus(as_role(address, "half"))
+    assert store._run(postgres.rights_of) == ("", "this role lacks DELETE on strata_consensus")
     store.close()
 
 

@@ -59,6 +59,7 @@ SPEC = parse_spec(
     }
 )
 TAKEN_BACK = 0.4  # of the rows of the batch before
+GROUPED = "groupBy sum(d)"
 
 
 def updates(number: int, rows: int, before: pa.Table | None) -> pa.Table:
@@ -166,7 +167,7 @@ def compare_in_spark(settings: Settings, rounds: int) -> None:
             frames = {
                 "plain": plain,
                 "consolidated": snapshot(spark, "rows", consolidate=True, config=settings),
-                "groupBy sum(d)": plain.groupBy(*names).agg(fn.sum("d").alias("d")).where("d <> 0"),
+                GROUPED: plain.groupBy(*names).agg(fn.sum("d").alias("d")).where("d <> 0"),
             }
             emitted = {name: frame.count() for name, frame in frames.items()}
             found: dict[str, list[InSpark]] = {name: [] for name in frames}
@@ -176,6 +177,12 @@ def compare_in_spark(settings: Settings, rounds: int) -> None:
                     print(f"{step}, {name}, round {turn}: {found[name][-1]}", file=sys.stderr)
             for name, taken in found.items():
                 print_in_spark(f"{step}: {name}", emitted[name], taken[1:])
+            wall = {
+                name: statistics.median(t.wall for t in taken[1:]) for name, taken in found.items()
+            }
+            print(
+                f"{step}: groupBy / consolidated: wall {wall[GROUPED] / wall['consolidated']:.2f}"
+            )
 
 
 @dataclass

@@ -52,7 +52,7 @@ SCHEMA: Final = pa.schema(
 )
 PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
 MERGE_FACTOR: Final = 2  # a blob is merged into a new one of at least 1/MERGE_FACTOR its size
-SHORT_FILES: Final = 10_000  # a segment of at most these files is kept: the next commit may merge it
+SHORT_FILES: Final = 10_000  # of a segment that is kept, because the next commit may merge it
 ALONE_BYTES: Final = 4 << 20  # one thread reads a smaller segment
 
 

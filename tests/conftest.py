@@ -8,6 +8,7 @@ hangs is pytest's own (`faulthandler_timeout` in pyproject.toml).
 """
 
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -59,6 +60,16 @@ SPARK = "tests/spark/"
 LONGEST = (SPARK, "tests/crash/", "tests/wall/", "tests/dags/")
 # Tests that start Java machines of their own need none of the worker's session.
 OWN_SPARK = (f"{SPARK}test_job_spark.py", f"{SPARK}test_session.py")
+
+
+# Thousands of tests are made of millions of objects, none of them in a cycle that ends. Python's
+# collector would walk through them again and again, while they are made and for ever after.
+gc.set_threshold(50_000, *gc.get_threshold()[1:])
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected out of the collector's sight."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

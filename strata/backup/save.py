@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from strata.backup.documents import HISTORY, Wrong, cure_of
-from strata.backup.drop import check_no_drop
+from strata.backup.drop import check_no_drop, expunge_blob
 from strata.backup.point import (
     BEGUN,
     FOLDER,
@@ -101,7 +101,7 @@ def back_up(
         long = stores.clock() - at_ms >= ABANDONED_MS
         for mark in (BEGUN, LATE) if long else (BEGUN,):
             with suppress(StrataError):
-                target.delete(f"{FOLDER}{name}/{mark}")
+                expunge_blob(target, f"{FOLDER}{name}/{mark}")
 
 
 def _added(  # noqa: PLR0913, PLR0917  what the point is of

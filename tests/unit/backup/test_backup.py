@@ -91,6 +91,32 @@ def test_a_point_copies_only_what_is_new(world: World, target: MemoryBlob) -> No
     assert len(Backup(target).names()) == 3
 
 
+def test_the_newest_point_is_the_last_one_also_where_the_clock_went_back(
+    world: World, target: MemoryBlob
+) -> None:
+    """A point is found by its name, and by default the newest comes back."""
+    began_ms, points = world.now_ms, []
+    for back_ms in (0, 0, 3_600_000, 400 * 86_400_000):
+        world.now_ms = began_ms - back_ms
+        points.append(back_up(world.stores, target, SETTINGS).point)
+        world.append(5_000 + len(points))
+
+    assert Backup(target).names() == [point.name for point in points]
+    assert Backup(target).point() == points[-1]
+    assert points[-1].at_ms < points[0].at_ms, "it says what the clock said"
+
+
+def test_a_point_knows_what_only_earlier_ones_have(world: World, target: MemoryBlob) -> None:
+    world.machine.create(replace(SPEC, name="other"))
+    back_up(world.stores, target, SETTINGS)
+    both = back_up(world.stores, target, SETTINGS).point
+    one = back_up(world.stores, target, SETTINGS, ["s"]).point
+    backup = Backup(target)
+    assert backup.point() == one
+    assert backup.only_before(one) == {"other": both.name}
+    assert backup.only_before(both) == {}
+
+
 def test_a_backup_leaves_no_mark_that_nobody_removes(world: World, target: MemoryBlob) -> None:
     for _ in range(3):
         back_up(world.stores, target, SETTINGS)

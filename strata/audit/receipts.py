@@ -11,7 +11,6 @@ the skipped parts.
 """
 
 import gzip
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +42,7 @@ from strata.store.cures import unreadable
 from strata.store.keys import content_hash, names_content, receipt_key, receipt_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
+from strata.store.whole_file import written_whole
 
 RECEIPT_VERSION: Final = 1
 KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts would take several megabytes each night
@@ -121,19 +121,10 @@ def issue(stores: Stores, state: State, plan: ReadPlan, filter: Filter) -> Recei
 def write_receipt(path: Path, receipt: Receipt) -> None:
     """Write a receipt to a file, all or nothing.
 
-    Raises: InvalidRequest when the file cannot be written.
+    Raises: as `written_whole`.
     """
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:  # never through a link that somebody has laid there
-            file.write(orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
-        os.replace(part, path)
-    except OSError as error:
-        raise InvalidRequest(
-            "cannot write the receipt", file=str(path), reason=str(error)
-        ) from error
+    with written_whole(path, "the receipt") as file:
+        file.write(orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
 
 
 def read_receipt(path: Path) -> Receipt:

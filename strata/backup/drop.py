@@ -5,7 +5,7 @@ looks for the other's: at most one of them goes on. The mark of a dead process c
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -50,9 +50,9 @@ def _refuse(target: Blob, now_ms: int, marks: Callable[[str], bool], what: str) 
 def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport:
     """Remove points and everything that only they need, for good.
 
-    The documents of a point go first, so a drop that dies leaves blobs too many, never too few; the
-    next drop, of the same point or of another one, removes what it left, and what a backup left
-    that died. A damaged point is dropped, too.
+    The point goes first, then blobs, and last the documents that name its shards. So a drop that
+    dies leaves blobs too many, never too few, and the next one, of the same point or of another,
+    removes what it left, and what a backup left that died. A damaged point is dropped, too.
     Raises: InvalidRequest for an unknown point; Unavailable while a point is added; Corrupt when
     another point cannot be read, because then nobody knows what it needs.
     """
@@ -73,19 +73,29 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
             for key in backup.sizes(point, saved)
         }
         for name in gone:
-            _removed(blob, f"{FOLDER}{name}/point.json")
-            for key in _documents(blob, name):
-                _removed(blob, key)
+            expunge_blob(blob, f"{FOLDER}{name}/point.json")
         count = size = 0
         for shard in shards:
             for info in retry(lambda s=shard: [*blob.list(shard_prefix(s))]):  # type: ignore[misc]
                 if info.key not in needed:
-                    _removed(blob, info.key)
+                    expunge_blob(blob, info.key)
                     count, size = count + 1, size + info.size_bytes
+            _expunge_set_aside(blob, shard, needed)
+        for name in gone:
+            for key in _documents(blob, name):
+                expunge_blob(blob, key)
         return DropReport(tuple(names), count, size)
     finally:
         with suppress(StrataError):
-            _removed(blob, mark)
+            expunge_blob(blob, mark)
+
+
+def _expunge_set_aside(blob: Blob, shard: str, needed: Collection[str]) -> None:
+    """Remove what a drop that died had deleted, and not yet removed for good."""
+    if isinstance(blob, Expunging):
+        for info in retry(lambda: [*blob.set_aside(shard_prefix(shard))]):
+            if info.key not in needed:
+                retry(partial(blob.expunge, info.key))
 
 
 def _left(backup: Backup) -> list[str]:
@@ -115,7 +125,8 @@ def _documents(blob: Blob, point: str) -> list[str]:
     return retry(lambda: [info.key for info in blob.list(f"{FOLDER}{point}/")])
 
 
-def _removed(blob: Blob, key: str) -> None:
+def expunge_blob(blob: Blob, key: str) -> None:
+    """Remove a blob for good, where nothing that was deleted is ever purged."""
     retry(partial(blob.delete, key))
     if isinstance(blob, Expunging):
         retry(partial(blob.expunge, key))

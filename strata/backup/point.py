@@ -11,6 +11,7 @@ the digests of its documents, and most blobs are named by theirs, so nothing dam
 
 import gzip
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -54,6 +55,11 @@ class Point:
     at_ms: int
     by: str  # the version of Strata that wrote it
     shards: tuple[SavedShard, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of its shards."""
+        return [one.name for one in self.shards]
 
     def shard(self, name: str) -> SavedShard:
         """Return a shard of the point. Raises: InvalidRequest, naming those that there are."""
@@ -135,6 +141,18 @@ class Backup:
             content_hash(data),
             content_hash(listed),
         )
+
+    def only_before(self, point: Point) -> dict[str, str]:
+        """Return the shards that a point lacks and earlier ones have, with the newest of those.
+
+        A point may be of some shards only. Damaged points are passed over. Cost: reads each point.
+        """
+        found: dict[str, str] = {}
+        for name in self.names():
+            if name < point.name:
+                with suppress(Corrupt, InvalidRequest):
+                    found |= {saved.name: name for saved in self.point(name).shards}
+        return {shard: name for shard, name in found.items() if shard not in point.names}
 
     def put_point(self, name: str, at_ms: int, shards: Sequence[SavedShard]) -> Point:
         """Make a point whose shards are stored exist."""

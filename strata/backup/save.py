@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from strata.backup.documents import HISTORY, Wrong, cure_of
-from strata.backup.drop import check_no_drop
+from strata.backup.drop import check_no_drop, expunge_blob
 from strata.backup.point import (
     BEGUN,
     FOLDER,
@@ -36,6 +36,7 @@ from strata.store.open import Stores
 from strata.store.retry import retry
 
 LOOKS: Final = 16  # at what a shard has, while history goes that is being copied
+_MOMENT: Final = "%Y%m%dT%H%M%S"
 LATE: Final = f"late/{BEGUN}"  # a second mark, of a backup whose first one is too old to count
 
 
@@ -89,8 +90,7 @@ def back_up(
     backup = Backup(target)
     check_no_drop(target, stores.clock())
     at_ms = stores.clock()
-    began = datetime.fromtimestamp(at_ms / 1000, UTC)
-    name = f"{began:%Y%m%dT%H%M%S}.{at_ms % 1000:03}-{secrets.token_hex(2)}"
+    name = _name_after(backup.names(), at_ms)
     _check_apart(stores.blob, target, name)
     drop_abandoned(target)
     try:
@@ -101,7 +101,21 @@ def back_up(
         long = stores.clock() - at_ms >= ABANDONED_MS
         for mark in (BEGUN, LATE) if long else (BEGUN,):
             with suppress(StrataError):
-                target.delete(f"{FOLDER}{name}/{mark}")
+                expunge_blob(target, f"{FOLDER}{name}/{mark}")
+
+
+def _name_after(known: Sequence[str], now_ms: int) -> str:
+    """Return a name for a new point, behind all names in order, also where the clock went back.
+
+    >>> _name_after([], 0)[:20], _name_after(["20260101T000000.999-ab12"], 0)[:20]
+    ('19700101T000000.000-', '20260101T000001.000-')
+    """
+    for last in known[-1:]:
+        with suppress(ValueError):  # somebody renamed it
+            taken = datetime.strptime(f"{last.partition('-')[0]}000+0000", f"{_MOMENT}.%f%z")
+            now_ms = max(now_ms, round(taken.timestamp() * 1000) + 1)
+    began = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return f"{began:{_MOMENT}}.{now_ms % 1000:03}-{secrets.token_hex(2)}"
 
 
 def _added(  # noqa: PLR0913, PLR0917  what the point is of

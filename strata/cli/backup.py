@@ -32,6 +32,7 @@ from strata.model.journals import REJECTED
 from strata.model.runner import threads
 from strata.model.settings import StoreSettings
 from strata.model.time import format_time
+from strata.rollout.policy import book_of
 from strata.store.open import open_blob
 
 AT_ONCE = 8  # blobs under way: they wait for the stores, not for this machine
@@ -128,9 +129,10 @@ def restore(
     """
     if not reason.strip():
         raise InvalidRequest("to restore takes a reason", cure="--reason")
+    found = Backup(_open(target))
     report = bring_back(
         context.stores,
-        Backup(_open(target)),
+        found,
         point=point,
         names=shards or None,
         missing=missing,
@@ -138,6 +140,13 @@ def restore(
         reason=reason.strip(),
         runner=threads(AT_ONCE),
     )
+    if report.shards and book_of(context.stores)[1] is None:
+        remark(
+            "this store has no policy of its own, and no backup has one: the built-in thresholds"
+            " hold, and anybody but the asker may approve (`strata rollout gates`)"
+        )
+    for shard, last in () if shards or point else sorted(found.only_before(report.point).items()):
+        remark(f"{shard}: only earlier points have it, the last one is {last} (--point {last})")
     document = report.to_json()
     again = [one for one in report.shards if one.erased_since]
     for one in again:

@@ -3,7 +3,7 @@
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from strata.machine.machine import Machine
 from strata.model.runner import threads
 from strata.model.settings import Settings, StoreSettings
 from strata.model.time import parse_time
+from strata.store.cures import unwritable
 from strata.store.open import open_stores
 
 SHARD: Final = "orders"
@@ -80,7 +81,7 @@ def demo(
 def _made(folder: Path) -> Iterator[None]:
     """Make the folder; take away what is in it if the block fails.
 
-    Raises: InvalidRequest for a folder that has something in it.
+    Raises: InvalidRequest for a folder that has something in it; as `unwritable`.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidRequest(
@@ -89,15 +90,22 @@ def _made(folder: Path) -> Iterator[None]:
             cure="name one that does not exist yet: strata demo FOLDER",
         )
     existed = folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         yield
-    except BaseException:
+    except BaseException as error:
+        _emptied(folder, gone=not existed)
+        if isinstance(error, OSError):
+            raise unwritable("the demo", error, folder=str(folder)) from error
+        raise
+
+
+def _emptied(folder: Path, *, gone: bool) -> None:
+    with suppress(OSError):  # the reason is said already
         for inside in folder.iterdir():
             shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
-        if not existed:
+        if gone:
             folder.rmdir()
-        raise
 
 
 def _declare(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,8 +20,10 @@ from strata.cli.tables import pairs, rows
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.publish.follow import expire_published
 from strata.store.open import beyond_deletion
+from strata.store.whole_file import written_whole
 
 FOUND = ("shard", "rows", "parts", "batches", "bytes", "held_by")
+SHOWN: Final = "`strata erasures SHARD --id ID` shows it"
 ISSUED = ("id", "by", "ended", "rows", "parts", "complete")
 
 
@@ -97,7 +99,8 @@ def erase(
         found = eraser.erase(at_ms=at_ms, by=context.person(by).name, reason=reason.strip())
     text = as_text(found)
     if out is not None:
-        _write(out, text)
+        with written_whole(out, "the certificate, which is issued,", SHOWN) as file:
+            file.write(text.encode())
     return answer(found, text, code=0 if found["complete"] else 1)
 
 
@@ -116,19 +119,6 @@ def _planned(document: dict[str, Any]) -> Answer:
     return answer(
         document, rows("rows to erase", document["shards"], FOUND), pairs("", shown), again
     )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    except OSError as error:
-        raise InvalidRequest(
-            "the certificate is issued and cannot be written here",
-            file=str(path),
-            reason=str(error),
-            cure="`strata erasures SHARD --id ID` shows it",
-        ) from error
 
 
 def erasures(

@@ -28,6 +28,7 @@ from strata.errors import InvalidRequest
 from strata.format.values.beyond import python_values
 from strata.model.near import one_of
 from strata.model.shown import as_json_value, visible
+from strata.store.whole_file import written_whole
 
 FIRST: Final = 20  # rows of a table without --limit
 FORMATS: Final = ("table", "csv", "spreadsheet", "json", "parquet", "arrow")
@@ -138,18 +139,8 @@ def first(batches: Batches, rows: int | None) -> Batches:
 
 def _to_file(batches: Batches, schema: pa.Schema, out: Path, kind: str) -> int:
     """Write rows to a file, all or nothing."""
-    part = out.with_name(f".{out.name}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:  # never through a link that somebody has laid there
-            rows = _written(batches, schema, file, kind, safe=False)
-        part.replace(out)
-    except OSError as error:
-        raise InvalidRequest("cannot write the output", file=str(out), reason=str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return rows
+    with written_whole(out, "the output") as file:
+        return _written(batches, schema, file, kind, safe=False)
 
 
 def _written(batches: Batches, schema: pa.Schema, file: IO[bytes], kind: str, *, safe: bool) -> int:

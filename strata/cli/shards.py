@@ -20,6 +20,7 @@ from strata.history import operations
 from strata.ingest.readers.infer import infer as infer_spec
 from strata.model.spec import parse_spec
 from strata.model.time import format_time
+from strata.store.whole_file import written_whole
 
 STATES: Final = (
     *("seqno", "at", "changed", "since", "upper"),
@@ -81,8 +82,8 @@ def create(
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
         text += "".join(f"# {_printable(note)}\n" for note in found.notes)
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(text, encoding="utf-8")
+            with written_whole(out, "the declaration") as file:
+                file.write(text.encode())
         if not yes:
             remark("nothing was created: correct the proposal, or approve it with --yes")
             why = [asdict(one) for one in found.why]

@@ -11,12 +11,12 @@ import typer
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
 from strata.cli.remarks import busy, remark
-from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history.usage import unread
 from strata.model.extras import needed
 from strata.model.schema import Relation
 from strata.state.state import State
+from strata.store.whole_file import written_whole
 
 if TYPE_CHECKING:
     from strata.ui.pages import ConsolePages
@@ -76,17 +76,8 @@ def report(
     finally:
         pages.close()
         spark.close()
-    part = out.with_name(f".{out.name}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with part.open("x", encoding="utf-8") as file:  # never through a link laid there
-            file.write(text)
-        part.replace(out)
-    except OSError as error:
-        raise InvalidRequest("cannot write the report", file=str(out), reason=str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
+    with written_whole(out, "the report") as file:
+        file.write(text.encode())
     return answer({"shard": shard, "out": str(out), "bytes": out.stat().st_size})
 
 

@@ -8,12 +8,13 @@ The store sets deleted blobs aside, and they can be restored until they are purg
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from strata.errors import Corrupt
+from strata.errors import Corrupt, InvalidRequest
 from strata.gc.live import AT_ONCE, Live, which_live
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
@@ -109,9 +110,13 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
         head = machine.load(name, dropped=True)
         return survey(machine, head, head.fence, settings, now_ms)
 
-    report, found = of_newest(machine, name, look)
+    # A dropped shard may come back, and then it names what is dead now.
+    report, found = of_newest(machine, name, look, lambda both: both[1].head.dropped is not None)
     sizes = runner(partial(_delete, stores.blob), [one.key for one in report.dead])
     gone = [size for size in sizes if size is not None]
+    if _came_back(machine, found, report.dead):
+        idle = "it came back from its drop meanwhile, and so did what was deleted"
+        return replace(report, dry_run=False, idle_reason=idle)
     _look_again(machine, found, report.dead)
     return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
 
@@ -208,6 +213,20 @@ def _listed(blob: Blob, prefix: str) -> Iterator[BlobInfo]:
 
 def _delete(blob: Blob, key: str) -> int | None:
     return retry(partial(blob.delete, key))
+
+
+def _came_back(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> bool:
+    """Return whether a dropped shard is alive again, and restore all that was deleted of it.
+
+    Its state names most of it, and history is named by no state: the next sweep judges anew.
+    """
+    head = machine.load(before.head.name, dropped=True)
+    if before.head.dropped is None or head.dropped is not None:
+        return False
+    for one in dead:
+        with suppress(InvalidRequest):  # an erasure removed it for good
+            retry(partial(machine.stores.blob.restore, one.key))
+    return True
 
 
 def _look_again(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> None:

@@ -18,6 +18,7 @@ from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError
 from strata.jobs.pulse import PULSE
 from strata.model.journals import EVERY_SHARD
 from strata.model.shown import Report, visible
+from strata.store.whole_file import written_whole
 
 # Errors of a single shard, the retryable ones first. A store that is unavailable is so for all
 # shards, and ends the run.
@@ -61,11 +62,20 @@ def run_job(
             _note(noted, began_ms, {}, 1, type(error).__name__)  # its text may hold values of rows
         raise
     if result:
-        path = Path(result)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2))
+        code = _kept(Path(result), document, code)
     if noted is not None:
         _note(noted, began_ms, document, code, failed)
+    return code
+
+
+def _kept(result: Path, document: Mapping[str, Any], code: int) -> int:
+    """Write the result file; return the exit code, which says so if there is none."""
+    try:
+        with written_whole(result, "the result of the job, whose work is done,") as file:
+            file.write(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2))
+    except StrataError as error:
+        _complain(f"{type(error).__name__}: {error}")
+        return code or error.exit_code
     return code
 
 

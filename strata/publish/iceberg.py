@@ -20,7 +20,7 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from strata.errors import Conflict, InvalidRequest
+from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.near import one_of
 from strata.model.time import format_time
@@ -109,28 +109,50 @@ class Publication:
 
         `expire`: snapshots that have been replaced go at once.
         Raises: InvalidRequest for parts or columns that cannot be shown, and for a table that is
-        not ours; Conflict when other publishers are always faster; Unavailable.
+        not ours; Conflict when other publishers are always faster; Corrupt; Unavailable.
         Cost: two commits; reads the manifests of new batches and the footers of new parts.
         """
         check_layouts(state := Machine(self.stores).load(self.shard))
         first = partial(empty_table, self.shard, self._address, self.place.address)
         first(fields_of(state), 0)  # what cannot be shown leaves nothing behind
-        self.place.claim(self.table.identity)
-        drop_abandoned(self.place.blob)
         for _ in range(ATTEMPTS):
+            self.place.claim(self.table.identity)  # again: a drop takes the claim, too
+            drop_abandoned(self.place.blob)
             held = self._held()
             state = Machine(self.stores).load(self.shard)
-            base = self.table.load() or first(fields_of(state), self.stores.clock())
-            check_ours(base, self.shard, self._address, self.place.address)
-            check_unwritten(base)
+            base = None
             try:
+                base = self.table.load() or first(fields_of(state), self.stores.clock())
+                check_ours(base, self.shard, self._address, self.place.address)
+                check_unwritten(base)
                 return self._attempt(state, held, base, expire=expire)
             except LostRaceError:
                 continue
-        raise Conflict(
+            except FileNotFoundError as error:  # unless somebody dropped or published it meanwhile
+                if base == self._loaded():
+                    raise self._incomplete(error) from error
+        raise self._overtaken()
+
+    def _loaded(self) -> TableMetadata | None:
+        """Return the newest version. Raises: Conflict when others replace it again and again."""
+        for _ in range(ATTEMPTS):
+            with suppress(LostRaceError):
+                return self.table.load()
+        raise self._overtaken()
+
+    def _overtaken(self) -> Conflict:
+        return Conflict(
             "other publishers of this table were always faster",
             table=self.table.name,
             attempts=ATTEMPTS,
+        )
+
+    def _incomplete(self, error: FileNotFoundError) -> Corrupt:
+        return Corrupt(
+            "a file that the published table names is gone",
+            table=self.table.name,
+            file=str(error),
+            cure=f"`strata publish {self.shard} --iceberg --drop` and publish again; parts stay",
         )
 
     def drop(self) -> dict[str, Any]:
@@ -138,7 +160,7 @@ class Publication:
 
         Raises: InvalidRequest for a table that is not ours, or if there is none.
         """
-        base = self.table.load()
+        base = self._loaded()
         state = Machine(self.stores).load(self.shard, dropped=True)
         there = find_hold(state, self.hold)
         if base is None and there is None:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
-from strata.store.cures import CURES
+from strata.store.cures import outside_cure
 from strata.store.local_file import open_itself
 
 _FILE: Final = re.compile(r"changes\.(-?\d+)\.(-?\d+)\.parquet")
@@ -94,7 +94,7 @@ class ParquetFolder:
         try:
             yield
         except (OSError, UnicodeDecodeError) as error:
-            cure = CURES.get(getattr(error, "errno", None) or 0)
+            cure = outside_cure(error) if isinstance(error, OSError) else None
             shown = {"folder": str(self.folder), "reason": str(error), "cure": cure}
             if isinstance(error, _FOR_GOOD):
                 raise InvalidRequest("cannot use this folder", **shown) from error

@@ -20,6 +20,12 @@ PASSING: Final = frozenset(
 AGAIN: Final = "check the disk or its network, then run again"
 
 
+def outside_cure(error: OSError) -> str | None:
+    """Return what people can do about an error; None where its words say it."""
+    number = error.errno or 0
+    return CURES.get(number, AGAIN if number in PASSING else None)
+
+
 def unreadable(what: str, error: OSError, *, cure: str | None = None, **where: str) -> StrataError:
     """Return the error of a file that cannot be read: `what` cannot be read.
 
@@ -27,9 +33,23 @@ def unreadable(what: str, error: OSError, *, cure: str | None = None, **where: s
     """
     said = {**where, "reason": error.strerror or str(error)}
     if error.errno in PASSING:
-        again = CURES.get(error.errno, AGAIN)
-        return Unavailable(f"{what} cannot be read now", certain=True, **said, cure=again)
+        return Unavailable(
+            f"{what} cannot be read now", certain=True, **said, cure=outside_cure(error)
+        )
     return InvalidRequest(f"{what} cannot be read", **said, cure=cure)
+
+
+def unwritable(what: str, error: OSError, *, cure: str | None = None, **where: str) -> StrataError:
+    """Return the error of a file that cannot be written: `what` cannot be written.
+
+    What may pass, such as a full disk, is Unavailable; of the rest the place is the reason.
+    `cure`: what helps in any case.
+    """
+    said = {**where, "reason": str(error)}
+    helps = "; ".join(one for one in (outside_cure(error), cure) if one) or None
+    if error.errno in PASSING | {errno.ENOSPC, errno.EDQUOT}:
+        return Unavailable(f"{what} cannot be written now", certain=True, **said, cure=helps)
+    return InvalidRequest(f"{what} cannot be written here", **said, cure=helps)
 
 
 def folder_gone(path: str) -> Unavailable:

@@ -28,17 +28,16 @@ from uuid import uuid4
 import pyarrow as pa
 
 from strata.errors import InvalidRequest, Unavailable
-from strata.store.cures import CURES, folder_gone
+from strata.store.cures import folder_gone, outside_cure
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import BlobInfo
 from strata.store.keys import check_key, check_prefix, check_range, content_hash_of
-from strata.store.local_file import give_to, open_itself
+from strata.store.local_file import give_to, open_itself, pieces, sync
 from strata.store.named import other_bytes
 from strata.store.reference import ReferringBlob
 
 FOLDER: Final = 0o2777  # rights that folders take over from the root
 FILE: Final = 0o666  # rights that files take over from the root
-STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
 
 
 class DiskBlob(ReferringBlob):
@@ -74,7 +73,7 @@ class DiskBlob(ReferringBlob):
                 finally:
                     temporary.unlink(missing_ok=True)
         with _outside(path, certain=False):
-            _sync(path.parent)
+            sync(path.parent)
 
     def overwrite(self, key: str, data: bytes) -> None:
         """See `Overwriting.overwrite`."""
@@ -83,7 +82,7 @@ class DiskBlob(ReferringBlob):
             self._make_folder(path.parent)
             self._write_temporary(data).replace(path)
         with _outside(path, certain=False):
-            _sync(path.parent)
+            sync(path.parent)
 
     def draft(self) -> "_Draft":
         """See `Drafting.draft`. The bytes go to a temporary file, whose name becomes the key."""
@@ -112,8 +111,8 @@ class DiskBlob(ReferringBlob):
                 self._check_there()
                 return None
         with _outside(path, certain=False):
-            _sync(aside.parent)
-            _sync(path.parent)
+            sync(aside.parent)
+            sync(path.parent)
         return size
 
     def restore(self, key: str) -> None:
@@ -131,7 +130,7 @@ class DiskBlob(ReferringBlob):
                     return
                 raise InvalidRequest("nothing is left to restore", key=key) from error
         with _outside(path, certain=False):
-            _sync(path.parent)
+            sync(path.parent)
             aside.unlink(missing_ok=True)
 
     def purge(self, before_ms: int) -> int:
@@ -160,7 +159,7 @@ class DiskBlob(ReferringBlob):
                 path.unlink()
             except (FileNotFoundError, NotADirectoryError):
                 return 0
-            _sync(path.parent)
+            sync(path.parent)
         return freed
 
     def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
@@ -235,7 +234,7 @@ class DiskBlob(ReferringBlob):
             with suppress(FileExistsError):
                 made.mkdir(rights & FOLDER & ~stat.S_ISGID)
                 self._restrict(made, rights & FOLDER)
-            _sync(made.parent)
+            sync(made.parent)
 
     def _rights(self) -> int:
         """Return the rights for new files: those of the root, by default for the owner alone."""
@@ -261,6 +260,7 @@ class _Draft:
     def __init__(self, blob: DiskBlob, path: Path) -> None:
         """Begin an empty file."""
         self._blob, self._path = blob, path
+        self._hash, self._lost = "", False  # of the content; whether a sync of it failed
         with self.guarded():
             path.touch(stat.S_IRUSR | stat.S_IWUSR, exist_ok=False)
             self._blob._restrict(path, blob._rights() & FILE)
@@ -274,23 +274,51 @@ class _Draft:
         """See `Draft.finish`. Hashes the content of the file."""
         with self.guarded():
             self.file.close()
-            return content_hash_of(_pieces(self._path)), self._path.stat().st_size
+            self._hash = content_hash_of(pieces(self._path))
+            return self._hash, self._path.stat().st_size
 
     def keep(self, key: str) -> None:
         """See `Draft.keep`."""
         path = self._blob._live(key)
         with _outside(path):
             if not _same(path, self._path):
-                _sync(self._path)
+                self._settle()
                 self._blob._link(self._path, path)
         with _outside(path, certain=False):
-            _sync(path.parent)
+            sync(path.parent)
         self.drop()
 
     def drop(self) -> None:
         """See `Draft.drop`."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+    def _settle(self) -> None:
+        """Sync the file; after a sync that failed, sync a copy of it.
+
+        Linux reports a failed write once and then calls the pages clean: another sync of this file
+        would succeed without the bytes. Raises: OSError, also where the bytes changed meanwhile.
+        """
+        if self._lost:
+            self._copy()
+        with self._path.open("rb") as file:
+            self._lost = True
+            os.fsync(file.fileno())
+            self._lost = False
+
+    def _copy(self) -> None:
+        copy = self._blob._temporary()
+        try:
+            with copy.open("xb") as file:
+                self._blob._restrict(copy, self._blob._rights() & FILE)
+                for piece in pieces(self._path):
+                    file.write(piece)
+            if content_hash_of(pieces(copy)) != self._hash:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(self._path))
+            copy.replace(self._path)
+        except OSError:
+            copy.unlink(missing_ok=True)
+            raise
 
 
 # Outside the class: inside it, `list` names the method.
@@ -338,33 +366,13 @@ def _same(path: Path, content: bytes | Path) -> bool:
     size = content.stat().st_size if isinstance(content, Path) else len(content)
     try:
         same = path.stat().st_size == size and all(
-            a == b for a, b in zip_longest(_pieces(path), _pieces(content))
+            a == b for a, b in zip_longest(pieces(path), pieces(content))
         )
     except (FileNotFoundError, NotADirectoryError):
         return False
     if not same:
-        raise other_bytes(path.name, content_hash_of(_pieces(content)), path=str(path))
+        raise other_bytes(path.name, content_hash_of(pieces(content)), path=str(path))
     return True
-
-
-def _pieces(content: bytes | Path) -> Iterator[bytes]:
-    """Yield the content of bytes or of a file, a step at a time."""
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            while piece := file.read(STEP_BYTES):
-                yield piece
-    else:
-        for at in range(0, len(content), STEP_BYTES):
-            yield content[at : at + STEP_BYTES]
-
-
-def _sync(path: Path) -> None:
-    """Sync a file's bytes, or a folder's names, so that they survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -382,7 +390,7 @@ def _outside(path: Path, *, certain: bool = True) -> Iterator[None]:
             f"the blob folder cannot be used: {reason}",
             certain=certain,
             path=str(error.filename or path),
-            cure=CURES.get(error.errno or 0),
+            cure=outside_cure(error),
         ) from error
 
 

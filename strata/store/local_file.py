@@ -1,12 +1,14 @@
-"""Files of this machine: why this user cannot use one and who can help, and whose new ones are."""
+"""Files of this machine: why one cannot be used and who can help, whose new ones are, and bytes."""
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+STEP_BYTES: Final = 1024 * 1024  # read at a time from files to compare or hash
 _EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
@@ -110,3 +112,23 @@ def user_name(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except (ImportError, KeyError):
         return str(number)
+
+
+def pieces(content: bytes | Path) -> Iterator[bytes]:
+    """Yield the content of bytes or of a file, a step at a time."""
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            while piece := file.read(STEP_BYTES):
+                yield piece
+    else:
+        for at in range(0, len(content), STEP_BYTES):
+            yield content[at : at + STEP_BYTES]
+
+
+def sync(path: Path) -> None:
+    """Sync a file's bytes, or a folder's names, so that they survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
-from strata.store.cures import CURES
+from strata.store.cures import outside_cure
 from strata.store.keys import ContentHash, check_range, content_hash_of, is_reference
 from strata.store.s3_read import by_url
 
@@ -271,5 +271,5 @@ def _failed(address: str, error: OSError) -> Unavailable | InvalidRequest:
         f"a file outside the store cannot be read: {os.strerror(error.errno or 0)}",
         certain=True,
         file=address,
-        cure=CURES.get(error.errno or 0),
+        cure=outside_cure(error),
     )

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest, StrataError, Unavailable
 from strata.ingest.land.source_file import SourceFile
-from strata.store.cures import AGAIN, CURES, PASSING, unreadable
+from strata.store.cures import AGAIN, PASSING, outside_cure, unreadable
 
 HIDDEN: Final = "._"
 OPENED: Final = "/proc/self/fd"  # where Linux says which file is open under a number
@@ -245,7 +245,7 @@ def _opened(file: SourceFile) -> int:
             raise file_gone(file.name) from error
         said = {"file": file.name, "reason": error.strerror or str(error)}
         if error.errno in PASSING:
-            cure = CURES.get(error.errno, AGAIN)
+            cure = outside_cure(error)
             raise Unavailable(
                 "the source file cannot be opened now", certain=True, **said, cure=cure
             ) from error

@@ -91,6 +91,39 @@ def test_a_point_copies_only_what_is_new(world: World, target: MemoryBlob) -> No
     assert len(Backup(target).names()) == 3
 
 
+def test_the_newest_point_is_the_last_one_also_where_the_clock_went_back(
+    world: World, target: MemoryBlob
+) -> None:
+    """A point is found by its name, and by default the newest comes back."""
+    began_ms, points = world.now_ms, []
+    for back_ms in (0, 0, 3_600_000, 400 * 86_400_000):
+        world.now_ms = began_ms - back_ms
+        points.append(back_up(world.stores, target, SETTINGS).point)
+        world.append(5_000 + len(points))
+
+    assert Backup(target).names() == [point.name for point in points]
+    assert Backup(target).point() == points[-1]
+    assert points[-1].at_ms < points[0].at_ms, "it says what the clock said"
+
+
+def test_a_point_knows_what_only_earlier_ones_have(world: World, target: MemoryBlob) -> None:
+    world.machine.create(replace(SPEC, name="other"))
+    back_up(world.stores, target, SETTINGS)
+    both = back_up(world.stores, target, SETTINGS).point
+    one = back_up(world.stores, target, SETTINGS, ["s"]).point
+    backup = Backup(target)
+    assert backup.point() == one
+    assert backup.only_before(one) == {"other": both.name}
+    assert backup.only_before(both) == {}
+
+
+def test_a_backup_leaves_no_mark_that_nobody_removes(world: World, target: MemoryBlob) -> None:
+    for _ in range(3):
+        back_up(world.stores, target, SETTINGS)
+    assert target.deleted == {}
+    assert [key for key in target.live if BEGUN in key] == []
+
+
 def documents(target: MemoryBlob) -> list[str]:
     return [key for key in target.live if key.startswith(FOLDER)]
 
@@ -114,6 +147,34 @@ def test_each_point_is_a_state_of_its_own(world: World, target: MemoryBlob) -> N
         restore(lost(world).stores, Backup(target), point="20200101T000000-abcdef", **WHO)
     with pytest.raises(InvalidRequest, match="there is no backup here"):
         restore(lost(world).stores, Backup(MemoryBlob()), **WHO)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_sweep_of_the_dropped_shard_takes_nothing_of_what_came_back(
+    world: World, target: MemoryBlob, deleted: bool
+) -> None:
+    """It has judged all blobs when the shard comes back, and deletes before or after."""
+    rejects = keys.quarantine_key("s", "t1")
+    world.blob.set(rejects, b'{"line": 1}\n')
+    back_up(world.stores, target, SETTINGS)
+    world.machine.drop("s", by="ben", reason="by mistake")
+    world.now_ms += 2 * SETTINGS.gc.grace_ms
+
+    def runner(work: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
+        assert rejects in blobs
+        if deleted:
+            sizes = [work(key) for key in blobs]
+            restore(world.stores, Backup(target), **WHO)
+            return sizes
+        restore(world.stores, Backup(target), **WHO)
+        return [work(key) for key in blobs]
+
+    report = gc.collect(world.inner, "s", SETTINGS, runner)  # type: ignore[arg-type]
+
+    assert "came back" in report.idle_reason
+    assert rejects in world.blob.live, "the rows that were rejected"
+    assert verify_shard(world.inner, "s", SETTINGS).wrong == ()
+    world.check()
 
 
 def test_a_dropped_shard_comes_back_though_its_blobs_are_swept(
@@ -390,7 +451,8 @@ def test_killed_anywhere_it_leaves_no_half_point_and_can_be_repeated(
         except (CrashError, Unavailable):
             pass
         if Backup(target).names():  # only a reply is lost, or the removal of the mark
-            marks = [key for key in target.live if key.endswith(f"/{BEGUN}")]
+            there = (*target.live, *target.deleted)
+            marks = [key for key in there if key.endswith(f"/{BEGUN}")]
             assert outcome is Outcome.CRASH_AFTER or marks
         back_up(world.stores, target, SETTINGS)
         new = lost(world)
@@ -493,11 +555,16 @@ def test_a_drop_killed_anywhere_leaves_the_other_point_whole(
         backup = Backup(target)
         assert second.name in backup.names()
         assert verify_point(backup, second, second.shard("s")).wrong == ()
+        needed = backup.sizes(second, second.shard("s")).keys()
+        blobs = {key for key in target.live if not key.startswith(FOLDER)}
+        assert blobs == needed or any(first.name in key for key in target.live), "known to the next"
         again = first.name if any(first.name in key for key in target.live) else second.name
         drop_points(backup, [again], world.now_ms)
         kept = () if again == second.name else named_in(backup, second)
         marks = {key for key in target.live if key.startswith(f"{FOLDER}dropping-")}
         assert {*target.live} - marks == {*kept}, "nothing is left of the killed drop"
+        aside = {key for key in target.deleted if not key.startswith(FOLDER)}
+        assert aside == set(), "nothing of it can be restored"
     assert calls > 10
 
 

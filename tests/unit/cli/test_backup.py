@@ -58,6 +58,17 @@ def test_everything_is_lost_and_comes_back(cli: Cli, target: str) -> None:
     assert (code, "is not replaced" in error) == (2, True)
 
 
+def test_a_restore_says_what_only_an_earlier_point_has(cli: Cli, target: str) -> None:
+    whole = cli.json("backup", target)["point"]
+    cli.json("backup", target, "strata_operations")
+    cli.json("drop", "events", "--yes", "events", "--reason", "a bad load", "--by", "ann")
+
+    code, _, error = cli.run("restore", target, "--reason", "back")
+
+    assert code == 0, error
+    assert f"events: only earlier points have it, the last one is {whole}" in error
+
+
 def test_a_restore_from_before_an_erasure_ends_with_one(cli: Cli, target: str) -> None:
     cli.json("backup", target)
     certificate = cli.root / "blob/shards/events/erasures/20260101T000000-00ff.json"
@@ -70,6 +81,7 @@ def test_a_restore_from_before_an_erasure_ends_with_one(cli: Cli, target: str) -
     assert code == 1, error
     assert json.loads(out)["shards"][0]["erased_since"] == ["20260101T000000-00ff"]
     assert "run `strata erase events` again" in error
+    assert "this store has no policy of its own" in error
 
 
 def test_damage_is_named_and_ends_with_one(cli: Cli, target: str) -> None:

@@ -11,13 +11,14 @@ from pyiceberg.table.update import SetPropertiesUpdate
 
 from strata import gc
 from strata.compact import compact_shard
-from strata.errors import Conflict, InvalidRequest, Unavailable
+from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.gc.sweep import purge
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import GcSettings, Settings
 from strata.model.types import parse_type
 from strata.publish.catalogs import FilesTable, LostRaceError, catalog_table
+from strata.publish.place import FolderIO
 from strata.state.holds import PUBLISHED, find_hold
 from tests.support.published import DAY, World, sums
 from tests.support.stored import append, create, settings
@@ -444,3 +445,53 @@ def test_readers_by_path_find_the_newest_version(world: World) -> None:
 
     assert newest.metadata == world.table().metadata
     assert world.read() == world.expected()
+
+
+def test_a_table_that_is_dropped_meanwhile_is_published_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publication, real = world.publication(), FolderIO.new_input
+    publication.publish()
+    add(world, 10, [(100, "new", 10, 1)])
+
+    def read(io: FolderIO, location: str):  # type: ignore[no-untyped-def]
+        monkeypatch.setattr(FolderIO, "new_input", real)
+        world.publication().drop()
+        return real(io, location)
+
+    monkeypatch.setattr(FolderIO, "new_input", read)
+    publication.publish()
+    assert FolderIO.new_input is real, "it was dropped"
+    assert world.read() == world.expected()
+    assert world.place.keys("metadata/table.txt"), "the folder is claimed"
+    assert find_hold(Machine(world.stores).load("shard"), publication.hold)
+
+
+def test_a_table_that_lacks_a_file_is_named_with_its_cure(world: World) -> None:
+    world.publication().publish()
+    add(world, 10, [(100, "new", 10, 1)])
+    for key in world.place.keys("metadata/snap-"):
+        world.place.remove(key)
+    with pytest.raises(Corrupt, match=r"is gone.*--drop"):
+        world.publication().publish()
+    world.publication().drop()
+    world.publication().publish()
+    assert world.read() == world.expected()
+
+
+def test_a_version_that_goes_while_it_is_loaded_is_a_lost_race(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.publication().publish()
+    lost = [True, True]
+
+    def load(table: FilesTable, real=FilesTable.load):  # type: ignore[no-untyped-def]
+        if lost and lost.pop():
+            raise LostRaceError
+        return real(table)
+
+    monkeypatch.setattr(FilesTable, "load", load)
+    world.publication().publish()
+    lost.append(True)
+    world.publication().drop()
+    assert not world.place.keys("")

@@ -164,6 +164,46 @@ def test_keeping_a_draft_is_tried_again_where_it_failed(
     assert blob.get("a/b") == b"12345"
 
 
+def test_a_draft_whose_sync_failed_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux drops the pages of a write that failed, and another sync of them succeeds."""
+    blob, sync = DiskBlob(tmp_path), os.fsync
+    synced: list[int] = []
+    failed: list[int] = []
+
+    def fail(number: int) -> None:
+        found = os.fstat(number)
+        if stat.S_ISREG(found.st_mode):
+            if not failed:
+                failed.append(found.st_ino)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            synced.append(found.st_ino)
+        sync(number)
+
+    for key, changed in (("a/b", b""), ("a/c", b"other bytes")):
+        draft = blob.draft()
+        draft.file.write(b"12345")
+        draft.finish()
+        failed.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(Unavailable, match="check the disk"):
+                draft.keep(key)
+            if changed:
+                [path] = (tmp_path / ".tmp").iterdir()
+                path.write_bytes(changed)
+                with pytest.raises(Unavailable):
+                    draft.keep(key)
+                draft.drop()
+            else:
+                draft.keep(key)
+        assert (blob.get(key) == b"12345") == (not changed)
+    inode = (tmp_path / "a" / "b").stat().st_ino
+    assert inode in synced
+    assert RawFolder(tmp_path).keys() == ["a/b"]
+
+
 def test_a_draft_that_somebody_removed_is_no_success(tmp_path: Path) -> None:
     blob = DiskBlob(tmp_path)
     draft = blob.draft()

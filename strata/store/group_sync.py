@@ -9,18 +9,24 @@ Nobody learns of a commit before it is durable. A writer waits for a sync that b
 commit; a reader waits for one that began after its read, unless the read version is known to be
 durable.
 
+After a sync that failed, Linux calls the next one a success, and the bytes may be lost none the
+less. So the log is not synced again: SQLite moves what it holds into the database, syncs that, and
+begins the log anew. Each process that has the log open learns of the failure.
+
 All processes map a small file `-sync` beside the database. It counts the syncs begun and ended,
 written only by the holder of the file's lock, and has the greatest durable number of each key. The
 file may be deleted while no process runs. It starts anew after each boot of the machine, since its
 content is valid only as long as the page cache.
 """
 
+import errno
 import fcntl
 import mmap
 import os
+import sqlite3
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -35,6 +41,8 @@ _BEGUN, _ENDED, _TAGS, _NUMBERS = 0, 1, 2, 2 + _SLOTS
 _HEADER: Final = 16  # bytes that identify the boot of the machine, and the database
 _POLL_S: Final = 0.0003
 PATIENCE_S: Final = 2.0
+MOVE_S: Final = 10.0  # for readers and writers of the log to let it be moved
+LOST: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT})  # bytes that were to be synced
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _ALL: "Final[WeakSet[GroupSync]]" = WeakSet()
 
@@ -49,7 +57,8 @@ class GroupSync:
 
     def __init__(self, database: Path) -> None:
         """Map the file beside `database`, which must exist. Raises: OSError."""
-        self._log = Path(f"{database}-wal")
+        self._database, self._log = database, Path(f"{database}-wal")
+        self._doubtful = False  # a sync failed, and the log was not moved since
         self._file = open_beside(Path(f"{database}-sync"), database)
         self._log_file = -1
         self._thread = threading.Lock()
@@ -83,7 +92,7 @@ class GroupSync:
         begun, patience = self._words[_BEGUN], time.monotonic() + PATIENCE_S
         while self._words[_ENDED] <= begun and not self._lead(key):
             if time.monotonic() > patience:  # the holder of the lock was stopped: go on without it
-                _sync_alone(self._log)
+                self._sync_alone()
                 return
             time.sleep(_POLL_S)
         tag, slot = _tag(key)
@@ -127,8 +136,27 @@ class GroupSync:
     def _sync(self) -> None:
         number = max(self._words[_BEGUN], self._words[_ENDED]) + 1
         self._words[_BEGUN] = number
-        os.fdatasync(self._opened())
+        self._make_durable(self._opened())
         self._words[_ENDED] = number
+
+    def _sync_alone(self) -> None:
+        file = os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._make_durable(file)
+        finally:
+            os.close(file)
+
+    def _make_durable(self, log: int) -> None:
+        try:
+            if not self._doubtful:
+                os.fdatasync(log)
+        except OSError as error:
+            if error.errno not in LOST:
+                raise
+            self._doubtful = True
+        if self._doubtful:
+            _move_log(self._database)
+            self._doubtful = False
 
     def _opened(self) -> int:
         """Return the current log file; SQLite removes it when nobody has the database open."""
@@ -156,12 +184,21 @@ def open_beside(file: Path, database: Path) -> int:
     return opened
 
 
-def _sync_alone(log: Path) -> None:
-    file = os.open(log, os.O_RDWR | os.O_CLOEXEC)
+def _move_log(database: Path) -> None:
+    """Make what the log holds durable in the database itself, and begin the log anew.
+
+    Raises: OSError where that fails as well.
+    """
     try:
-        os.fdatasync(file)
-    finally:
-        os.close(file)
+        with closing(sqlite3.connect(database, timeout=MOVE_S, isolation_level=None)) as opened:
+            opened.execute("PRAGMA synchronous = FULL")
+            busy, *_ = opened.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+    except sqlite3.Error as error:
+        raise OSError(
+            errno.EIO, f"the log could not be moved into the database: {error}"
+        ) from error
+    if busy:
+        raise OSError(errno.EIO, "the log could not be moved into the database: it is in use")
 
 
 @lru_cache(4096)

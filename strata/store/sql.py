@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.model.extras import cure
 from strata.model.settings import without_password
+from strata.store.cures import outside_cure
 from strata.store.interface import Versioned
 from strata.store.memory import check_step, check_truncation
 from strata.store.postgres import Postgres
@@ -162,6 +163,7 @@ class SqlConsensus:
                 certain=not written,
                 address=self._address(),
                 reason=error.strerror,
+                cure=outside_cure(error),
             ) from error
 
     def _run(self, work: Callable[[Any], T], *, writes: bool = False) -> T:

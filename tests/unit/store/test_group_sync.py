@@ -121,13 +121,41 @@ def test_a_commit_whose_sync_fails_may_or_may_not_have_happened(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", broken)
+        patch.setattr(group_sync, "_move_log", broken)
         with pytest.raises(Unavailable) as caught:
             consensus.compare_and_set("a", 1, Versioned(2, b"2"))
         assert not caught.value.certain
         with pytest.raises(Unavailable) as caught:
             consensus.head("a")  # what is not durable is shown to nobody
         assert caught.value.certain
-    assert consensus.head("a") == Versioned(2, b"2")
+    with monkeypatch.context() as patch:  # a sync that only seems to succeed is not asked for
+        patch.setattr(os, "fdatasync", pytest.fail)
+        assert consensus.head("a") == Versioned(2, b"2")
+    assert consensus.compare_and_set("a", 2, Versioned(3, b"3"))
+    consensus.close()
+
+
+def test_what_a_failed_sync_may_have_lost_is_in_the_database_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux forgets the bytes of a sync that failed, and calls the next one a success."""
+    consensus = SqlConsensus(f"sqlite:///{tmp_path}/c.db")
+    assert consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    real, failures = os.fdatasync, iter([OSError(5, "Input/output error")])
+
+    def once(file: int) -> None:
+        for error in failures:
+            raise error
+        real(file)
+
+    monkeypatch.setattr(os, "fdatasync", once)
+    assert consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    shutil.copy(tmp_path / "c.db", disk)  # without the log
+    assert after_the_cut(disk, tmp_path / "cut") == 2
+    assert consensus.compare_and_set("a", 2, Versioned(3, b"3"))
+    assert next(failures, None) is None
     consensus.close()
 
 

@@ -1,7 +1,7 @@
 """Unpacks blocks of Avro for which fastavro wants libraries: snappy, zstandard and lz4.
 
-Spark packs by snappy unless it is told otherwise. Arrow unpacks all three, so such a file is handed
-to fastavro with plain blocks.
+Spark packs by snappy unless its settings say otherwise. Arrow unpacks all three, so such a file is
+handed to fastavro with plain blocks.
 """
 
 import io
@@ -35,9 +35,9 @@ def length_of(data: bytes) -> int:
 
 
 def _snappy(data: bytes) -> bytes:
-    packed, told = data[:-CRC_BYTES], data[-CRC_BYTES:]
+    packed, stated = data[:-CRC_BYTES], data[-CRC_BYTES:]
     found: bytes = pa.decompress(packed, length_of(packed), "snappy", asbytes=True)
-    if zlib.crc32(found).to_bytes(CRC_BYTES, "big") != told:
+    if zlib.crc32(found).to_bytes(CRC_BYTES, "big") != stated:
         raise ValueError("a block of snappy has another checksum")
     return found
 

@@ -61,7 +61,7 @@ def raw_table(
 
 
 def check_count(source: SourceFile, found: int, wanted: int) -> None:
-    """Refuse a file of which a library returns another number of rows than its head says.
+    """Refuse a file if a library returns another number of rows than its metadata say.
 
     Arrow ends silently where it finds no more values of one column.
     Raises: InvalidRequest.

@@ -47,7 +47,7 @@ def read_orc(
     piece, one stripe is held.
 
     Raises: InvalidRequest also for times by the clock of a zone, in a column whose declared type
-    (`types`) is a moment, and for a whole file of which fewer rows are returned than it has.
+    (`types`) is a moment, and if fewer rows of a whole file are returned than it has.
     """
     with orc_file(source) as file:
         check_columns(source.name, file.schema.names, names, optional=optional)

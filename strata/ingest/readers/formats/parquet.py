@@ -37,7 +37,7 @@ def read_parquet(
     `optional` columns may be missing. Files that are large when decoded come in parts.
 
     Raises: InvalidRequest for a file that is not Parquet, whose columns are not the declared ones,
-    that has days or times by Spark's old calendar, or of which Arrow returns too few rows.
+    that has days or times by Spark's old calendar, or if Arrow returns too few rows.
     Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
     with ExitStack() as stack:

@@ -98,14 +98,24 @@ def avro_records(
     try:
         header = fastavro.reader(io.BytesIO(data))
         schema: Any = header.writer_schema
-        plain = without_logical(with_plain_blocks(data))
-        records: Any = list(fastavro.reader(io.BytesIO(plain)))
+        records = _records(without_logical(with_plain_blocks(data)))
     except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
     marks = {key.encode(): str(value).encode() for key, value in header.metadata.items()}
     return schema, records, marks
+
+
+def _records(data: bytes) -> list[Any]:
+    """Return the records of a file; ValueError for a block that holds more than it counts."""
+    found: list[Any] = []
+    blocks: Iterator[Any] = fastavro.block_reader(io.BytesIO(data))
+    for block in blocks:
+        found += block
+        if block.bytes_.read(1):
+            raise ValueError("a block holds more than the records that it counts")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

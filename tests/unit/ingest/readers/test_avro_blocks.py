@@ -46,16 +46,19 @@ PACKED: Final[Mapping[str, Callable[[bytes], bytes]]] = {
 }
 
 
-def avro(codec: str, packed: Callable[[bytes], bytes]) -> bytes:
-    """Return a file of ROWS in blocks of a few, one of none among them."""
+def avro(codec: str, packed: Callable[[bytes], bytes], counted: int = 0) -> bytes:
+    """Return a file of ROWS in blocks of a few, one of none among them.
+
+    `counted`: by how many records the first block counts too many.
+    """
     out = io.BytesIO()
     meta = {"avro.codec": codec.encode(), "avro.schema": orjson.dumps(SCHEMA)}
     fastavro.schemaless_writer(out, HEADER, {"magic": b"Obj\1", "meta": meta, "sync": MARK})
-    for some in (ROWS[:9], ROWS[9:9], ROWS[9:30], ROWS[30:]):
+    for number, some in enumerate((ROWS[:9], ROWS[9:9], ROWS[9:30], ROWS[30:])):
         block = io.BytesIO()
-        for number, name in some:
-            fastavro.schemaless_writer(block, SCHEMA, {"id": number, "name": name})
-        fastavro.schemaless_writer(out, "long", len(some))
+        for id_, name in some:
+            fastavro.schemaless_writer(block, SCHEMA, {"id": id_, "name": name})
+        fastavro.schemaless_writer(out, "long", len(some) + (0 if number else counted))
         fastavro.schemaless_writer(out, "bytes", packed(block.getvalue()))
         out.write(MARK)
     return out.getvalue()
@@ -102,6 +105,17 @@ def test_a_damaged_block_of_snappy_is_refused(
         w.ingest(str(tmp_path / "x.avro"), lower=0, upper=1)
 
     assert error.value.details["file"] == "x.avro"
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy"])
+@pytest.mark.parametrize("counted", [-9, -1, 1])
+def test_a_block_that_counts_its_records_wrong_is_refused(
+    tmp_path: Path, codec: str, counted: int
+) -> None:
+    w = world(tmp_path, avro(codec, PACKED[codec], counted))
+
+    with pytest.raises(InvalidRequest, match="not a readable Avro file"):
+        w.ingest(str(tmp_path / "x.avro"), lower=0, upper=1)
 
 
 def test_a_codec_that_nobody_knows_is_named(tmp_path: Path) -> None:

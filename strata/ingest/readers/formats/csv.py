@@ -173,6 +173,8 @@ def _parse(
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()}), []
     if body.startswith(BOM):
         body = BOM + body  # Arrow takes one for a mark, and here it is a letter of the first field
+    if not body.endswith((b"\n", b"\r")):
+        body += b"\n"  # Arrow takes an empty field at the very end for quoted, behind a quoted one
     block = max(MIN_BLOCK_BYTES, min(len(body) + 1, BLOCK_BYTES))
     try:
         table = pacsv.read_csv(

@@ -182,6 +182,19 @@ def test_quotes_breaks_marks_and_blank_lines(put) -> None:
     assert fields(raw) == {"b": [b"x,\r\ny", b"1"], "a": [b'say "hi"', b"2"]}
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("before", [b"x", b'"x"', b'"x""y"', b'"x\ny"', b'""', b'"\xff"', b'"NA"'])
+@pytest.mark.parametrize("last", [b"", b'""', b"NA", b'"NA"', b"z"])
+def test_the_last_field_is_what_it_is_without_a_line_break_behind_it(
+    put, end: bytes, before: bytes, last: bytes
+) -> None:
+    """Arrow takes an empty one for quoted where the field before is quoted and nothing follows."""
+    raw = read_csv(put(b"a,b,c\n1,x,y\n2," + before + b"," + last + end), ["a", "b", "c"])
+
+    expected = None if last in (b"", b"NA") else last.strip(b'"')
+    assert fields(raw)["c"] == [b"y", expected]
+
+
 @pytest.mark.parametrize("head", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize(
     "text", [b"\xef\xbb\xbfx", b"\xef\xbb\xbf", b'\xef\xbb\xbf"x"', b"\xef\xbb\xbf" * 2]

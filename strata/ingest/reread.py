@@ -190,7 +190,10 @@ def _json(raw: RawFile, text: str, spec: ShardSpec) -> tuple[Value, set[str], Fi
 
 
 def _of_change(message: Any, key: Sequence[str]) -> tuple[Any, dict[str, Any] | None]:
-    """Return the row that a change event or a keyed record is about, and its fields' schemas."""
+    """Return the row that a change event or a keyed record is about, and its fields' schemas.
+
+    `key`: the names of the key in a record; none in an event, and only there is `op` no column.
+    """
     body, schema = _payload(message)
     beside: Any = None
     told: dict[str, Any] | None = None
@@ -203,7 +206,7 @@ def _of_change(message: Any, key: Sequence[str]) -> tuple[Any, dict[str, Any] | 
         body, schema = _payload(body["value"])
         if body is None:
             return beside, told
-    if not isinstance(body, Mapping) or "op" not in body:
+    if key or not isinstance(body, Mapping) or "op" not in body:
         both = isinstance(body, Mapping) and isinstance(beside, Mapping)
         return {**beside, **body} if both else body, _merged(told, _fields(schema))
     side = BEFORE if body["op"] == "d" else "after"
@@ -213,8 +216,10 @@ def _of_change(message: Any, key: Sequence[str]) -> tuple[Any, dict[str, Any] | 
 
 def _has_two_parts(body: Any, key: Sequence[str]) -> bool:
     """Return whether an object is a key and a value, and not a row with columns of these names."""
-    if not isinstance(body, Mapping) or "op" in body or not {"key", "value"} <= body.keys():
+    if not isinstance(body, Mapping) or not {"key", "value"} <= body.keys():
         return False
+    if not key:
+        return "op" not in body
     if any(name in body for name in key):
         names, _ = _payload(body["key"])
         return isinstance(names, Mapping) and all(name in names for name in key)

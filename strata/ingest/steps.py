@@ -122,7 +122,7 @@ def _named(name: str, step: Step) -> Step:
             shard=name,
             lower=lower,
             upper=upper,
-            cure="lower < upper, in milliseconds since 1970",
+            cure="lower < upper, in milliseconds since 1970, of the years 0001 to 9999",
         )
     return replace(step, token=check_name(step.token or interval_token(name, lower, upper)))
 

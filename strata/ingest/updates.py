@@ -41,6 +41,7 @@ from strata.model.types import ColumnType, Kind
 
 TIME_KINDS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE, Kind.INT64)
 TIMESTAMPTZ: Final = ColumnType(Kind.TIMESTAMPTZ)
+DATE: Final = ColumnType(Kind.DATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +225,12 @@ def _again(raw: RawFile, task: IngestTask) -> npt.NDArray[np.bool_]:
 
 
 def _undeclared(raw: RawFile, column: str) -> pa.Array:
-    """Return a time column that is not stored: timestamps, or integers of milliseconds."""
-    numbers = guarded(raw.convert, raw.columns[column], INT64).values
-    moments = to_milliseconds(guarded(raw.convert, raw.columns[column], TIMESTAMPTZ).values)
-    return pc.coalesce(numbers, moments)
+    """Return a time column that is not stored: timestamps, dates, or integers of milliseconds."""
+    numbers, *others = (
+        guarded(raw.convert, raw.columns[column], kind).values
+        for kind in (INT64, TIMESTAMPTZ, DATE)
+    )
+    return pc.coalesce(numbers, *map(to_milliseconds, others))
 
 
 def _out_of_time(

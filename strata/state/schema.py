@@ -20,7 +20,14 @@ import orjson
 from strata.errors import Conflict, InvalidRequest
 from strata.format.encodings import encoding
 from strata.format.values.json_value import why_cut
-from strata.format.values.migrate import default_scalar, not_wider, reads_otherwise, widens
+from strata.format.values.migrate import (
+    default_array,
+    default_scalar,
+    not_wider,
+    reads_otherwise,
+    widen,
+    widens,
+)
 from strata.model.names import followed
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
@@ -343,7 +350,27 @@ def _widened(spec: ShardSpec, current: Relation, change: WidenColumn) -> list[Co
         )
     wide = [_with(c, column, type=kind, nullable=nullable) for c in current.columns]
     check_defaults(spec.name, wide)
+    _check_default_stays(spec.name, column, replace(column, type=kind))
     return wide
+
+
+def _check_default_stays(shard: str, old: Column, new: Column) -> None:
+    """Refuse a wider type in which the default is another value than rows with it hold.
+
+    Parts that lack the column would show the one, those that were written with it the other.
+    """
+    held, read = widen(default_array(old, 1), new).to_pylist(), default_array(new, 1).to_pylist()
+    if repr(held) != repr(read):  # NaN is not equal to itself
+        raise InvalidRequest(
+            "the default of this column would be another value in the wider type",
+            shard=shard,
+            column=old.name,
+            type=str(old.type),
+            to=str(new.type),
+            default=old.default,
+            reason=f"rows that have it hold {held[0]!r}, and others would get {read[0]!r}",
+            cure=f"add a column of type {new.type} beside it and drop this one",
+        )
 
 
 def met_by_value(spec: ShardSpec, relation: Relation) -> frozenset[int]:

@@ -272,6 +272,8 @@ def unpacked(file: SourceFile) -> Iterator["Reading"]:
     Raises: InvalidRequest when it cannot be opened or unpacked, also while it is read.
     """
     try:
+        if is_packed(file) and not file.size_bytes:  # what is packed has a head, even if of nothing
+            raise EOFError("the file is empty")
         with open_file(file) as stored:
             if file.suffix == ".xz":
                 with io.BufferedReader(XzStream(stored), CHUNK_BYTES) as data:

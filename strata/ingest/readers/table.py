@@ -5,6 +5,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
@@ -57,6 +58,22 @@ def raw_table(
         before=before,
         whole=whole,
     )
+
+
+def check_count(source: SourceFile, found: int, wanted: int) -> None:
+    """Refuse a file if a library returns another number of rows than its metadata say.
+
+    Arrow ends silently where it finds no more values of one column.
+    Raises: InvalidRequest.
+    """
+    if found != wanted:
+        raise InvalidRequest(
+            "the file's pages hold another number of rows than its metadata say",
+            file=source.name,
+            rows=found,
+            wanted=wanted,
+            cure="write it anew, with another library or with larger pages",
+        )
 
 
 def guess_schema(schema: Iterable[pa.Field]) -> tuple[Mapping[str, Guess], int]:

@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidRequest
@@ -363,6 +366,20 @@ def test_time_may_come_from_a_column_that_is_not_stored(tmp_path: Path) -> None:
 
     assert world.rows() == {(1, "early", 5): 1, (2, "late", 3): 1}
     assert report["late"] == 1
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), pa.timestamp("s"), pa.string()])
+def test_time_may_be_a_date_of_any_form_that_is_not_stored(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    world = World(tmp_path, **timed("advance"), **source(format="parquet"))
+    days = pa.array([date(1970, 1, 2), date(1969, 12, 31)]).cast(kind)
+    table = pa.table({"id": [1, 2], "name": ["a", "b"], "at": days})
+    pq.write_table(table, tmp_path / "x.parquet")
+
+    world.ingest(str(tmp_path / "x.parquet"), lower=-DAY, upper=2 * DAY)
+
+    assert world.rows() == {(1, "a", DAY): 1, (2, "b", -DAY): 1}
 
 
 def test_time_may_be_milliseconds_of_a_stored_column(tmp_path: Path) -> None:

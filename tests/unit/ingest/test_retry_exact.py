@@ -107,6 +107,20 @@ def test_a_mark_in_front_of_a_row_is_part_of_it(tmp_path: Path) -> None:
     assert set(values(w)) == {1}
 
 
+def test_a_mark_in_front_of_a_row_of_csv_is_a_letter_of_its_first_field(tmp_path: Path) -> None:
+    w = World(
+        tmp_path,
+        columns=[{"name": "v", "type": "string"}, {"name": "id", "type": "int16"}],
+        key=["id"],
+        source={"format": "csv", "max_rejected": 1.0},
+    )
+    w.ingest(put(w, "a", "v,id\n\ufeffx,1\n\ufeffy,70000\n".encode()), lower=0, upper=10)
+    widen(w)
+
+    assert retry(w) == (1, 1)
+    assert {row[:2] for row in w.rows()} == {("\ufeffx", 1), ("\ufeffy", 70000)}
+
+
 def test_numbers_of_an_array_keep_their_digits_and_are_no_texts(tmp_path: Path) -> None:
     w = world(tmp_path, "json", "v string", "j jsonb")
     number = "1.00000000000000000001"

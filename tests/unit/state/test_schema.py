@@ -138,6 +138,51 @@ def test_what_cannot_be_done_is_refused(change: Any, said: str) -> None:
         evolve(NEW, 2000, change=change)
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "wide"),
+    [
+        ("float32", 0.1, "float64"),
+        ("char(4)", "ab  ", "varchar(4)"),
+        ("char(4)", "ab  ", "string"),
+        ("list<float32>", [0.5, 0.1], "list<float64>"),
+        ("list<char(3)>", ["a "], "list<string>"),
+        ("array<float32>", [0.1], "array<float64>"),
+        ("map<float32>", {"k": 0.1}, "map<float64>"),
+        ("record<a: float32>", {"a": 0.1}, "record<a: float64>"),
+        ("record<a: float32>", {"a": 0.1}, "record<a: float64, b: int32>"),
+    ],
+)
+def test_a_default_is_one_value_for_ever(kind: str, default: Any, wide: str) -> None:
+    """Parts that lack the column read the default as it is now, others have it as it was then."""
+    state = changed(NEW, AddColumn("x", parse_type(kind), default=default))
+
+    with pytest.raises(InvalidRequest, match="would be another value"):
+        evolve(state, 2000, change=WidenColumn("x", parse_type(wide)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "wide"),
+    [
+        ("float32", 0.5, "float64"),
+        ("float32", "NaN", "float64"),
+        ("float32", -0.0, "float64"),
+        ("float32", None, "float64"),
+        ("char(4)", "ab  ", "char(6)"),
+        ("char(4)", "ab", "string"),
+        ("varchar(4)", "ab  ", "string"),
+        ("numeric(4,2)", "1.5", "numeric(9,2)"),
+        ("uint8", 255, "int16"),
+        ("record<a: float32>", {"a": 0.5}, "record<a: float64, b: int32>"),
+    ],
+)
+def test_a_default_that_stays_widens_with_its_column(kind: str, default: Any, wide: str) -> None:
+    state = changed(
+        NEW, AddColumn("x", parse_type(kind), default=default), WidenColumn("x", parse_type(wide))
+    )
+
+    assert str(state.relation.by_name["x"].type) == wide
+
+
 def test_the_only_column_stays() -> None:
     one = create(spec(columns=COLUMNS[:1], key=["id"]), 1000)
     with pytest.raises(InvalidRequest, match="only column"):

@@ -24,6 +24,7 @@ from strata.ingest.land.files import (
     read_bytes,
     unpacked,
 )
+from strata.ingest.readers.avro_blocks import CODECS, LENGTH_BYTES, length_of, with_plain_blocks
 from strata.ingest.readers.avro_values import DURATION, arrow_of, column, without_logical
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import grouped
@@ -97,13 +98,24 @@ def avro_records(
     try:
         header = fastavro.reader(io.BytesIO(data))
         schema: Any = header.writer_schema
-        records: Any = list(fastavro.reader(io.BytesIO(without_logical(data))))
+        records = _records(without_logical(with_plain_blocks(data)))
     except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _unreadable(source, "its schema is no record")
     marks = {key.encode(): str(value).encode() for key, value in header.metadata.items()}
     return schema, records, marks
+
+
+def _records(data: bytes) -> list[Any]:
+    """Return the records of a file; ValueError for a block that holds more than it counts."""
+    found: list[Any] = []
+    blocks: Iterator[Any] = fastavro.block_reader(io.BytesIO(data))
+    for block in blocks:
+        found += block
+        if block.bytes_.read(1):
+            raise ValueError("a block holds more than the records that it counts")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +160,7 @@ def _blocks(source: SourceFile) -> Iterator[bytes | Block]:
         try:
             stream = _Stream(opened)
             codec = str(fastavro.reader(cast(Any, stream)).codec)
+            _check_codec(source, codec)
             header = bytes(stream.given)
             yield header
             at, stop = len(header), None if packed else source.size_bytes
@@ -163,6 +176,16 @@ def _blocks(source: SourceFile) -> Iterator[bytes | Block]:
                 at += len(block.data)
         except DAMAGED as error:
             raise _unreadable(source, str(error)) from error
+
+
+def _check_codec(source: SourceFile, codec: str) -> None:
+    if codec not in CODECS:
+        raise InvalidRequest(
+            "the blocks of the file are packed in a way that is not known here",
+            file=source.name,
+            codec=codec,
+            cure=f"write it with one of {', '.join(CODECS)}",
+        )
 
 
 def _block(
@@ -221,9 +244,9 @@ def unpacked_size(codec: str, data: bytes, most: int) -> int:
         size: int = sum(piece.size for piece in unpacked_pieces(data, "zstd", most))
         return min(size, most + 1)
     if codec == "snappy":  # states its length, and keeps to it
-        return _varint(io.BytesIO(data))
-    if codec == "lz4":  # fastavro puts four bytes of length in front
-        return int.from_bytes(data[:4], "little")
+        return length_of(data)
+    if codec == "lz4":
+        return int.from_bytes(data[:LENGTH_BYTES], "little")
     return len(data)
 
 

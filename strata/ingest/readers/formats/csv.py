@@ -171,6 +171,10 @@ def _parse(
     kinds = {name: pa.binary() for name in header}
     if _is_blank(body):
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()}), []
+    if body.startswith(BOM):
+        body = BOM + body  # Arrow takes one for a mark, and here it is a letter of the first field
+    if not body.endswith((b"\n", b"\r")):
+        body += b"\n"  # Arrow takes an empty field at the very end for quoted, behind a quoted one
     block = max(MIN_BLOCK_BYTES, min(len(body) + 1, BLOCK_BYTES))
     try:
         table = pacsv.read_csv(

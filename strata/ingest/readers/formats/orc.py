@@ -22,6 +22,7 @@ from strata.ingest.readers.table import (
     DAMAGED,
     PART_BYTES,
     WHOLE_BYTES,
+    check_count,
     groups_of,
     guess_schema,
     raw_table,
@@ -46,7 +47,7 @@ def read_orc(
     piece, one stripe is held.
 
     Raises: InvalidRequest also for times by the clock of a zone, in a column whose declared type
-    (`types`) is a moment.
+    (`types`) is a moment, and if fewer rows of a whole file are returned than it has.
     """
     with orc_file(source) as file:
         check_columns(source.name, file.schema.names, names, optional=optional)
@@ -62,6 +63,8 @@ def read_orc(
             whole = source.is_whole and table.num_rows == rows
             yield raw_table(source, table, names, optional, before=before, whole=whole)
             before += table.num_rows
+        if source.is_whole:
+            check_count(source, before - source.before, rows)
 
 
 def check_orc_days(source: SourceFile, file: Any, table: pa.Table, names: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from strata.ingest.readers.table import (
     DAMAGED,
     PART_BYTES,
     WHOLE_BYTES,
+    check_count,
     groups_of,
     guess_schema,
     raw_table,
@@ -36,7 +37,7 @@ def read_parquet(
     `optional` columns may be missing. Files that are large when decoded come in parts.
 
     Raises: InvalidRequest for a file that is not Parquet, whose columns are not the declared ones,
-    or that has days or times by Spark's old calendar.
+    that has days or times by Spark's old calendar, or if Arrow returns too few rows.
     Cost: memory of up to WHOLE_BYTES, and a page of each column.
     """
     with ExitStack() as stack:
@@ -47,14 +48,15 @@ def read_parquet(
         metadata, before = file.metadata, source.before
         groups = list(groups_of(source, metadata.num_row_groups))
         takes = spread(source.name, metadata, groups, partial(_texts_of, source), WHOLE_BYTES)
+        rows = sum(metadata.row_group(n).num_rows for n in groups)
         if source.is_whole and takes.total <= WHOLE_BYTES:
             table = file.read()
+            check_count(source, table.num_rows, rows)
             if coarse is not None:
                 table = with_far_times(source.name, table, coarse.read(far), far)
             check_calendar(source.name, metadata.metadata, table, names, far)
             yield raw_table(source, table, names, optional)
             return
-        rows = max(1, sum(metadata.row_group(n).num_rows for n in groups))
         # PART_BYTES on average; at most WHOLE_BYTES, even if some rows are far larger than others.
         some = min(rows * PART_BYTES // max(takes.total, 1), WHOLE_BYTES // max(takes.largest, 1))
         how = {"batch_size": max(1, some), "row_groups": groups}
@@ -66,6 +68,7 @@ def read_parquet(
             check_calendar(source.name, metadata.metadata, table, names, far)
             yield raw_table(source, table, names, optional, before=before, whole=False)
             before += table.num_rows
+        check_count(source, before - source.before, rows)
 
 
 def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[Any]:

@@ -87,6 +87,31 @@ def test_columns_called_key_and_value_are_columns(tmp_path: Path) -> None:
     assert rows == [(1, "k", "x"), (2, "l", None)]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda row: row,
+        lambda row: {"key": {"id": 1}, "value": row},
+        lambda row: {"key": 1, "value": row, "op": "x"},
+        lambda row: described(row, *TEXTS),
+        lambda row: {"key": described({"id": 1}, TEXTS[0]), "value": described(row, *TEXTS)},
+    ],
+)
+@pytest.mark.parametrize("op", ["c", "d", "pick", None])
+def test_columns_called_as_the_parts_of_an_event_are_columns(
+    tmp_path: Path, form: Any, op: str | None
+) -> None:
+    """The second look took a row with a column `op` for an event, and stopped the source."""
+    names = ("op string", "before string", "after string", "source string", "ts_ms int64")
+    world = world_of(tmp_path, columns=columns("id int64", *names))
+    row = {"id": 1, "op": op, "before": "a", "after": "b", "source": "c", "ts_ms": 5}
+
+    rows, report = stored(world, form(row))
+
+    assert rows == [(1, op, "a", "b", "c", 5)]
+    assert report.counts.verified == 1
+
+
 def test_a_key_column_called_key_is_one_in_rows_and_in_records(tmp_path: Path) -> None:
     world = world_of(tmp_path, columns=columns("key string", "value string"), key=["key"])
     record = {"key": {"key": "r"}, "value": {"key": "r", "value": "y"}}

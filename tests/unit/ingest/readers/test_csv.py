@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
-from strata.ingest.land.source_file import Dialect
+from strata.ingest.land.source_file import Dialect, FileRange
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.formats import csv as module
 from strata.ingest.readers.formats.csv import read_csv
@@ -180,6 +180,42 @@ def test_quotes_breaks_marks_and_blank_lines(put) -> None:
     raw = read_csv(put(data), ["a", "b"])
 
     assert fields(raw) == {"b": [b"x,\r\ny", b"1"], "a": [b'say "hi"', b"2"]}
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("before", [b"x", b'"x"', b'"x""y"', b'"x\ny"', b'""', b'"\xff"', b'"NA"'])
+@pytest.mark.parametrize("last", [b"", b'""', b"NA", b'"NA"', b"z"])
+def test_the_last_field_is_what_it_is_without_a_line_break_behind_it(
+    put, end: bytes, before: bytes, last: bytes
+) -> None:
+    """Arrow takes an empty one for quoted where the field before is quoted and nothing follows."""
+    raw = read_csv(put(b"a,b,c\n1,x,y\n2," + before + b"," + last + end), ["a", "b", "c"])
+
+    expected = None if last in (b"", b"NA") else last.strip(b'"')
+    assert fields(raw)["c"] == [b"y", expected]
+
+
+@pytest.mark.parametrize("head", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize(
+    "text", [b"\xef\xbb\xbfx", b"\xef\xbb\xbf", b'\xef\xbb\xbf"x"', b"\xef\xbb\xbf" * 2]
+)
+@pytest.mark.parametrize("rest", [b"y\n", b"\xff\n"])
+def test_a_mark_behind_the_header_is_a_letter(put, head: bytes, text: bytes, rest: bytes) -> None:
+    """Arrow takes off one in front of what it gets, and that is what is behind the header."""
+    raw = read_csv(put(head + b"a,b\n" + text + b",1\n" + text + b"," + rest), ["a", "b"])
+
+    assert fields(raw) == {"a": [text, text], "b": [b"1", rest[:-1]]}
+
+
+def test_a_mark_at_the_beginning_of_a_piece_is_a_letter(put) -> None:
+    """Which rows begin a piece of a large file is nobody's choice."""
+    row = b"\xef\xbb\xbfx,1\n"
+    data = b"a,b\n" + row * 3
+    piece = FileRange(4 + len(row), 4 + 2 * len(row), len(row), 2, b"a,b\n", data=b"a,b\n" + row)
+
+    raw = read_csv(replace(put(data), piece=piece), ["a", "b"])
+
+    assert fields(raw) == {"a": [b"\xef\xbb\xbfx"], "b": [b"1"]}
 
 
 def test_a_compressed_file_is_unpacked(put) -> None:

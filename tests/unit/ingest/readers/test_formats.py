@@ -134,6 +134,20 @@ def test_packed_files_are_unpacked(tmp_path: Path, suffix: str) -> None:
     assert world.rows() == {(1, "a", 0): 1}
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+def test_a_packed_file_without_a_byte_is_cut_and_not_empty(
+    tmp_path: Path, suffix: str, kind: str
+) -> None:
+    """It would be in the ledger without a row, and what comes under its name would not be taken."""
+    world = World(tmp_path, source={"format": kind})
+
+    with pytest.raises(InvalidRequest, match="the file is empty"):
+        world.ingest(world.put(f"x.{kind}{suffix}", ""), lower=0, upper=1)
+
+    assert world.state.upper < 1
+
+
 def packed(data: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile
+from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.formats import parquet as module
 from strata.ingest.readers.formats.parquet import read_parquet
 from strata.ingest.readers.guess import guess_arrow
@@ -49,6 +49,25 @@ def test_a_file_of_the_wrong_shape_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
         list(read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"]))
     assert error.value.details["file"] == "y.parquet"
+
+
+@pytest.mark.parametrize("columns", [("l",), ("id", "l"), ("l", "id")])
+@pytest.mark.parametrize("piece", [None, FileRange(0, 3, 1), FileRange(2, 3, 1)])
+def test_rows_that_arrow_does_not_find_are_not_lost(
+    tmp_path: Path, columns: tuple[str, ...], piece: FileRange | None
+) -> None:
+    """It finds no row in a row group with one row, whose list lies in pages of few bytes.
+
+    That raises for whole tables of several columns; one column, or some rows at a time, end there.
+    """
+    table = pa.table({"id": [1, 2, 3], "l": [["a", "b"]] * 3}).select(columns)
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=1, data_page_size=1)
+    file = SourceFile(str(tmp_path / "x.parquet"), "x.parquet", 1, piece=piece)
+
+    with pytest.raises(InvalidRequest) as error:
+        list(read_parquet(file, columns))
+
+    assert error.value.details["file"] == "x.parquet"
 
 
 def test_a_file_of_the_wrong_shape_is_refused_before_its_rows_are_looked_at(

@@ -15,8 +15,9 @@ from typing import Any, Final
 import orjson
 
 from strata.errors import Conflict, InvalidRequest, StrataError
+from strata.model.time import format_time
 from strata.rollout.people import Person, check_said, identity_of
-from strata.rollout.policy import Policy
+from strata.rollout.policy import DAY_MS, Policy
 from strata.state.seal import is_sealed, sealed
 from strata.store.interface import Versioned
 from strata.store.open import Stores
@@ -90,8 +91,8 @@ def throw(  # noqa: PLR0913  these are the fields of one move
     somebody else and with the id of that `request`, releases the switch. If `policy` is None, one
     person is enough.
 
-    Raises: InvalidRequest without a name or a reason, if `request` is not the open one, or if the
-    asker also answers; Conflict after many lost races.
+    Raises: InvalidRequest without a name or a reason, if `request` is not the open one or has
+    lapsed, or if the asker also answers; Conflict after many lost races.
     """
     check_said("the kill switch", who, reason)
     person = Person(who, user)
@@ -126,6 +127,15 @@ def _released(
             request=request,
             open=None if old.asked is None else release_id(old.asked),
             cure="look at `strata rollout kill`, and answer what it shows",
+        )
+    days = policy.gates.request_days
+    if new.at_ms >= old.asked.at_ms + days * DAY_MS:
+        raise InvalidRequest(
+            "this request has lapsed: nobody answered in time",
+            request=request,
+            asked=format_time(old.asked.at_ms),
+            request_days=days,
+            cure="ask for the release again: `--off` without `--request`",
         )
     asked = Person(old.asked.by, old.asked.user)
     policy.check_approver(who, asked, what="release of the kill switch")

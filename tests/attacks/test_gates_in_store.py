@@ -327,6 +327,9 @@ def test_the_release_of_the_kill_switch_takes_as_many_as_the_store_says(store: S
     with pytest.raises(InvalidRequest, match="another release"):
         release(who="bob", request="0" * 16)
     assert kill_switch(store).thrown
+    late = replace(store, clock=lambda: asked.at_ms + held.gates.request_days * DAY_MS)
+    with pytest.raises(InvalidRequest, match="has lapsed"):
+        throw(late, thrown=False, who="bob", reason="well", policy=held, request=seen)
     assert not release(who="bob", request=seen).thrown
     assert (kill_switch(store).by, kill_switch(store).asked_by) == ("bob", "eve")
     strata("rollout", "kill", "--by", "ann", "--reason", "stop")

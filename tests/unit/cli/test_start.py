@@ -47,6 +47,24 @@ def test_no_command_loads_pandas_and_frames_are_made_later(tmp_path: Path, argv:
     assert rows == 2
 
 
+def test_a_command_does_not_walk_through_its_modules_again_and_again(tmp_path: Path) -> None:
+    script = """
+import gc, sys
+from strata.cli.app import main
+passes = []
+gc.callbacks.append(lambda phase, _: passes.append(phase) if phase == "start" else None)
+sys.argv = ["strata", "explain", "nothing", "--where", "a = 1"]
+try:
+    main()
+finally:
+    print(len(passes))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert int(done.stdout.split()[-1]) < 100, done.stderr
+
+
 @pytest.mark.parametrize(
     ("variables", "word", "cure"),
     [

@@ -71,6 +71,15 @@ def test_a_sample_is_taken_from_everywhere() -> None:
     assert sample_of(table.slice(0, 10)).num_rows == 10
 
 
+@pytest.mark.parametrize("rows", [SAMPLE_ROWS + 1, 4_000, 5_001, 16_384, 100_000])
+def test_a_sample_is_a_small_part_of_the_rows_and_never_too_small_to_choose_by(rows: int) -> None:
+    sample = sample_of(pa.table({"a": range(rows)}))["a"].to_pylist()
+
+    assert SAMPLE_ROWS <= len(sample) <= max(SAMPLE_ROWS, rows // 4)
+    assert sample == sorted(set(sample))
+    assert max(sample) >= rows * (SAMPLE_BLOCKS - 1) // SAMPLE_BLOCKS
+
+
 def test_codec_bytes_get_neither_dictionary_nor_statistics() -> None:
     sample = pa.table({"t": [1, 2], "d": [1, 1]}).take([0, 0, 0])
     settings = writer_settings(sample, 3, "both")

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from strata.errors import Conflict, InvalidRequest, Unavailable
 from strata.gc import collect
+from strata.ingest import ledger
 from strata.ingest.engine import ingest_steps
 from strata.ingest.land import files
+from strata.ingest.ledger import Ledger
 from strata.ingest.plan import steps_of
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial
@@ -220,12 +223,20 @@ def test_a_file_that_grows_while_it_is_read_commits_nothing(world: World) -> Non
     assert world.state.consumed is None
 
 
-def test_the_state_names_few_ledgers_however_many_files_there_are(world: World) -> None:
+@pytest.mark.parametrize(("short", "reads_each"), [(0, 3.5), (10_000, 2.6)])
+def test_the_state_names_few_ledgers_however_many_files_there_are(
+    world: World, monkeypatch: pytest.MonkeyPatch, short: int, reads_each: float
+) -> None:
+    """A segment that is merged is read anew only if it is too long to be kept."""
+    reads, read = count(), Ledger._read
+    monkeypatch.setattr(ledger, "SHORT_FILES", short)
+    monkeypatch.setattr(Ledger, "_read", lambda self, key: (next(reads), read(self, key))[1])
     for number in range(1, 41):
         world.ingest(
             world.put(f"{number}.csv", f"id,name\n{number},x\n"), lower=number, upper=number + 1
         )
 
+    assert next(reads) <= 40 * reads_each
     consumed = world.state.consumed
     assert consumed is not None
     assert len(consumed.segments) <= 6

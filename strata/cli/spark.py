@@ -89,13 +89,30 @@ def analysed(context: Context, state: State, where: str, now: int | None) -> Fil
 
 
 @contextmanager
+def _said_of(where: str) -> Iterator[None]:
+    """Turn what Spark says of a row that a filter fails on into one clear line."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from strata.spark.failures import error_of_filter
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = error_of_filter(error, where)
+        if found is None:
+            raise
+        raise found from None
+
+
+@contextmanager
 def counting(
     context: Context, state: State, where: str, by: str | None, now: int | None
 ) -> Iterator[tuple[Filter, FilterRun]]:
     """Yield a filter to count by, and how Spark runs it, while Spark is there."""
     from strata.spark.count import spark_run
 
-    with session(context) as spark:
+    with session(context) as spark, _said_of(where):
         filter = analyse(spark, state.relation, where, now=now)
         yield (
             filter,
@@ -110,7 +127,7 @@ def finding(
     """Yield a filter, and how Spark finds values of a column by it, while Spark is there."""
     from strata.spark.values import spark_values
 
-    with session(context) as spark:
+    with session(context) as spark, _said_of(where):
         filter = analyse(spark, state.relation, where, now=now)
         settings = context.settings.read
         yield filter, spark_values(spark, context.stores, state, column, filter, settings)
@@ -136,7 +153,7 @@ def read_filtered(
     from strata.spark.carried import packed_up
     from strata.spark.snapshot import planned_rows
 
-    with session(context) as spark:
+    with session(context) as spark, _said_of(where):
         filter = analyse(spark, state.relation, where, now=now)
         plan = plan_read(context.stores, state, as_of=as_of, filter=filter, pushdown=pushdown)
         usage.record(context.stores, state, plan, filter, context.settings.usage, context.metrics)

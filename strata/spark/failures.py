@@ -65,6 +65,25 @@ def task_error(error: Exception) -> StrataError | None:
     return None if found and found.isdisjoint(_PYTHON) else engine_error(str(error))
 
 
+def error_of_filter(error: Exception, where: str) -> StrataError | None:
+    """Return what there is to say of a filter with which a job of Spark ended.
+
+    None: the machine failed, and no row. Spark's own words may quote a value of a row, so its
+    condition alone is passed on.
+    """
+    found = task_error(error)
+    if found is not None or is_of_no_row(error):
+        return found
+    condition = getattr(error, "getCondition", lambda: None)()
+    return InvalidRequest(
+        "the filter fails on a row",
+        filter=where,
+        reason=condition or type(error).__name__,
+        cure="compare values of one type, or write it so that it fails on none: try_cast, "
+        "try_divide",
+    )
+
+
 def _kinds(error: Exception) -> frozenset[str]:
     """Return the classes and conditions of a Java error and its causes; empty for other errors."""
     found: set[str] = set()

@@ -98,3 +98,25 @@ def test_a_validation_keeps_receipts_that_are_checked_again(
     assert {one["filter"] for one in found["receipts"]} == {WHERE, "id is null"}
     assert all(one["reproduced"] and one["skipped"] for one in found["receipts"])
     assert run(events, capsys, "replay")[0] == 2
+
+
+@pytest.mark.parametrize("words", [("read", NAME), ("count", NAME), ("max", NAME, "carrier")])
+@pytest.mark.parametrize("where", ["id > 'abc'", "upper(carrier) = 'x' or 1 / (id - id) > 0"])
+def test_a_filter_that_fails_on_a_row_is_said_in_a_line(
+    spark: SparkSession,
+    events: Events,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    where: str,
+) -> None:
+    """It ended in a traceback of PySpark."""
+    store = events.settings.store
+    config = Path(store.blob.removeprefix("file://")).parent / "strata.toml"
+    config.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    with pytest.raises(SystemExit) as end:
+        main([*words, "--where", where, "--config", str(config)])
+    assert end.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("InvalidRequest: the filter fails on a row")
+    assert "CAST_INVALID_INPUT" in said or "DIVIDE_BY_ZERO" in said
+    assert "try_cast" in said

@@ -21,6 +21,7 @@ def remember() -> None:
 
     What there is now is not collected any more: a fork that only looks at it copies none of it.
     """
+    gc.unfreeze()  # what was frozen when tests were collected is not among the collector's objects
     gc.collect()
     _known[:] = [one for one in _functions() if one.__code__.co_filename.startswith(_ENGINE)]
     gc.freeze()

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow.dataset import Fragment
 
 from strata.adopt.calendar import DataFiles, by_this_calendar
-from strata.adopt.delta_files import MAPPED, MARKED, DeltaFile, data_files, fragments_of
+from strata.adopt.delta_files import MAPPED, DeltaFile, data_files, fragments_of, has_marks
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
@@ -117,8 +117,9 @@ class DeltaPeer:
                 cure=REPLACE,
             )
         # Who deletes by marks need not write the feed, and the library does not derive it then.
-        fed = _fed(after) and _fed(before) and _feed_shows(old, new) and MARKED not in features
-        found = self._by_feed(old, new) if feed and fed else None
+        fed = feed and _fed(after) and _fed(before) and _feed_shows(old, new)
+        marked = fed and any(map(has_marks, (before, after)))
+        found = self._by_feed(old, new) if fed and not marked else None
         return found or self._by_files(old, new)
 
     def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:

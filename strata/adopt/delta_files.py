@@ -95,10 +95,17 @@ def fragments_of(address: str, table: DeltaTable) -> list[Fragment]:
     return list(files.get_fragments())
 
 
+def has_marks(table: DeltaTable) -> bool:
+    """Return whether rows of the loaded version are deleted by marks, or may be."""
+    declared = MARKED in (table.protocol().reader_features or ())
+    return declared or pa.table(table.deletion_vectors()).num_rows > 0
+
+
 def _marks(table: DeltaTable) -> dict[str, Marks]:
-    """Return which of the first rows of files are deleted, by the paths of the files."""
-    if MARKED not in (table.protocol().reader_features or ()):
-        return {}
+    """Return which of the first rows of files are deleted, by the paths of the files.
+
+    Whether the protocol mentions marks does not matter: the library obeys those that it does not.
+    """
     root = unquote(table.table_uri).rstrip("/") + "/"
     found = pa.table(table.deletion_vectors())
     pairs = zip(found.column("filepath").to_pylist(), found.column("selection_vector"), strict=True)

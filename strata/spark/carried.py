@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from strata.format.encodings import spark_ddl
 from strata.model.types import ColumnType
 
+MONTHS: Final = YearMonthIntervalType()  # from year to month
 _NAME_OR_INTERVAL: Final = re.compile(r"`(?:[^`]|``)*`|interval year to month")
 
 
@@ -49,26 +50,34 @@ def arrived(name: str, column_type: ColumnType) -> Column:
 
 
 def packed_up(rows: DataFrame) -> DataFrame:
-    """Return rows with every year-month interval as int, as `toArrow` and `collect` need it."""
-    columns = []
-    for field in rows.schema.fields:
-        column = fn.col("`" + field.name.replace("`", "``") + "`")
-        carried = _carried(field.dataType)
-        columns.append(
-            column if carried == field.dataType else column.cast(carried).alias(field.name)
-        )
-    return rows.select(*columns)
+    """Return rows with every year-month interval as int, in months, as Python and Arrow need it."""
+    if all(_carried(field.dataType, IntegerType()) == field.dataType for field in rows.schema):
+        return rows
+    return rows.select(*map(_packed, rows.schema))
 
 
-def _carried(kind: DataType) -> DataType:
+def _packed(field: StructField) -> Column:
+    column = fn.col("`" + field.name.replace("`", "``") + "`")
+    carried = _carried(field.dataType, IntegerType())
+    if carried == field.dataType:
+        return column
+    # An interval of years alone would become a number of years.
+    return column.cast(_carried(field.dataType, MONTHS)).cast(carried).alias(field.name)
+
+
+def _carried(kind: DataType, interval: DataType) -> DataType:
+    """Return a type with `interval` in the place of every year-month interval."""
     if isinstance(kind, YearMonthIntervalType):
-        return IntegerType()
+        return interval
     if isinstance(kind, ArrayType):
-        return ArrayType(_carried(kind.elementType), kind.containsNull)
+        return ArrayType(_carried(kind.elementType, interval), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(kind.keyType, _carried(kind.valueType), kind.valueContainsNull)
+        value = _carried(kind.valueType, interval)
+        return MapType(_carried(kind.keyType, interval), value, kind.valueContainsNull)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _carried(f.dataType), f.nullable) for f in kind])
+        return StructType(
+            [StructField(f.name, _carried(f.dataType, interval), f.nullable) for f in kind]
+        )
     return kind
 
 

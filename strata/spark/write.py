@@ -21,6 +21,7 @@ from strata.ingest.task import IngestReport, IngestTask, TaskResult
 from strata.model.journals import check_not_journal
 from strata.model.settings import Settings
 from strata.model.spec import given_token
+from strata.spark.carried import packed_up
 from strata.spark.runner import spark_runner
 from strata.store.open import open_stores
 
@@ -69,7 +70,7 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
         found = _attempt(task, batches, partition, table_bytes)
         yield pa.record_batch([pa.array(found, pa.binary())], ["result"])
 
-    rows_of_results = rows.mapInArrow(stored, "result binary").collect()
+    rows_of_results = packed_up(rows).mapInArrow(stored, "result binary").collect()
     results: list[TaskResult] = []
     for row in rows_of_results:
         result = pickle.loads(row["result"])

@@ -47,3 +47,34 @@ def test_a_dataframe_is_written_once_and_replaced_by_key(
     )
     with pytest.raises(InvalidRequest, match="does not declare"):
         write(rows.withColumn("x", fn.lit(1)), "s", lower=20, upper=30, config=settings)
+
+
+def test_intervals_of_months_are_written_also_inside_other_types(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """PySpark hands no such interval to Python; they cross as whole months, those of years too."""
+    store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
+    months = "interval year to month"
+    types = {
+        "id": "int64", "m": months, "years": months, "some": f"list<{months}>",
+        "named": f"map<{months}>", "both": f"record<m: {months}, at: timestamptz>",
+    }  # fmt: skip
+    columns = [{"name": name, "type": kind} for name, kind in types.items()]
+    Machine(open_stores(store)).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
+    one, empty = "interval '-1-2' year to month", f"cast(null as {months})"
+    rows = spark.sql(
+        " union all ".join(
+            f"select {n}L id, {m} m, interval '{n}' year years, "
+            f"array({m}, null) some, map('a', {m}) named, "
+            f"named_struct('m', {m}, 'at', timestamp'2024-01-01 00:00:00 UTC') both"
+            for n, m in ((1, one), (2, empty))
+        )
+    )
+
+    report = write(rows, "s", lower=0, upper=10, config=Settings(store=store))
+
+    assert (report.updates, report.counts.rejected) == (2, 0)
+    texts = ["id", *(f"to_json(struct({name}))" for name in types if name != "id")]
+    found = snapshot(spark, "s", config=Settings(store=store)).selectExpr(*texts)
+    wanted = rows.withColumn("years", fn.col("years").cast(months)).selectExpr(*texts)
+    assert sorted(found.collect()) == sorted(wanted.collect())

@@ -1,7 +1,8 @@
 """The time that a path carries: which of its digits are a date, and which are an hour.
 
 The first date counts: `2013-01-31.csv`, `20130131T05.jsonl`, `date=2013-01-31/hour=05/x.parquet`,
-`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`. Two digits after it, in its name or as
+`year=2013/month=01/day=31/x.csv`, `2013/01/31/05/x.csv`; one with dashes before folders, and both
+before eight digits. Two digits after it, in its name or as
 the name of a folder, are an hour. If they cannot be an hour (`2013-01-31/30/`), their meaning is
 unknown and the path is refused. The name of a file in a day's folder is not an hour. A declared
 path with strftime directives (`landing/%Y-%m-%d/*/*.csv`) says where the time is; then nothing is

@@ -170,6 +170,20 @@ def test_rows_that_marks_delete_leave_without_the_others(tmp_path: Path, mirror:
     assert sum(mirror.read().values()) == 22
 
 
+@pytest.mark.parametrize("feed", [True, False])
+def test_marks_that_the_protocol_does_not_mention_count(
+    tmp_path: Path, mirror: Mirror, feed: bool
+) -> None:
+    table = world(tmp_path, feed=feed)
+    mirror.adopt(table.peer())
+    whole = sum(mirror.read().values())
+    hide_rows(table.at, 0, [0])
+
+    assert mirror.adopt(table.peer()).how == "files"
+    assert sum(mirror.read().values()) == whole - 1
+    assert mirror.read() == table.rows()
+
+
 def test_a_table_whose_columns_have_other_names_in_files_is_taken_in_whole_only(
     tmp_path: Path, mirror: Mirror
 ) -> None:

@@ -30,6 +30,7 @@ class Reach:
     states: int  # how many states count, including the newest
     held_by: tuple[str, ...] = ()  # live holds that keep states before the newest
     lost: tuple[str, ...] = ()  # manifests of earlier states that are not stored
+    missing: int = 0  # keys that the newest state names and a listing lacks
 
 
 def reach(machine: Machine, head: State, fence: int, now_ms: int) -> Reach:

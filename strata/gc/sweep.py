@@ -4,7 +4,8 @@
 
 Any number of sweeps may run at once, be killed at any point, and be late. Dead blobs stay dead, so
 a delete is right at any time. A listing only proposes blobs; the next sweep finds those it lacks.
-The store sets deleted blobs aside, and they can be restored until they are purged.
+The store sets deleted blobs aside, and they can be restored until they are purged. A sweep restores
+what the newest state names and an earlier one, killed before it looked again, has deleted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from strata.errors import Corrupt, InvalidRequest
+from strata.gc.back import brought_back, named_count
 from strata.gc.live import AT_ONCE, Live, which_live
 from strata.gc.reach import Reach, reach
 from strata.gc.verdicts import Fate, Judge, JudgedBlob
@@ -51,6 +53,7 @@ class SweepReport:
     others: tuple[JudgedBlob, ...] = ()  # not understood; with `every`, all other blobs
     deleted: int = 0
     deleted_bytes: int = 0
+    restored: int = 0  # that the newest state names, and that were set aside
     lost: tuple[str, ...] = ()  # manifests of earlier states that are no longer stored
     idle_reason: str = ""  # why no blob was judged
 
@@ -72,6 +75,7 @@ class SweepReport:
             f"{blobs:,} {fate} ({size:,} bytes)" for fate, (blobs, size) in self.counts.items()
         )
         done = "would be deleted" if self.dry_run else f"{self.deleted:,} deleted"
+        done += f"; {self.restored:,} named by the state restored" if self.restored else ""
         found = [f"  {one.key} ({one.size_bytes:,} bytes): {one.reason}" for one in self.dead]
         more = [f"  and {len(found) - SHOWN_MAX:,} more"] if len(found) > SHOWN_MAX else []
         return [f"{head}; {totals or 'no blobs'}; {done}", *found[:SHOWN_MAX], *more]
@@ -110,15 +114,36 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
         head = machine.load(name, dropped=True)
         return survey(machine, head, head.fence, settings, now_ms)
 
-    # A dropped shard may come back, and then it names what is dead now.
-    report, found = of_newest(machine, name, look, lambda both: both[1].head.dropped is not None)
-    sizes = runner(partial(_delete, stores.blob), [one.key for one in report.dead])
+    report, found = _judged(machine, name, look)
+    if found.head.dropped is not None:
+        delete = partial(_delete_of_dropped, machine, name)
+    else:
+        delete = partial(_delete, stores.blob)
+    sizes = runner(delete, [one.key for one in report.dead])
     gone = [size for size in sizes if size is not None]
     if _came_back(machine, found, report.dead):
         idle = "it came back from its drop meanwhile, and so did what was deleted"
         return replace(report, dry_run=False, idle_reason=idle)
     _look_again(machine, found, report.dead)
     return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
+
+
+def _judged(
+    machine: Machine, name: str, look: Callable[[], tuple[SweepReport, Reach]]
+) -> tuple[SweepReport, Reach]:
+    """Look, and again where blobs that the newest state names were restored. Raises: as `look`."""
+    # A dropped shard may come back, and then it names what is dead now.
+    newest = partial(of_newest, machine, name, look, lambda both: both[1].head.dropped is not None)
+    try:
+        report, found = newest()
+    except Corrupt:  # perhaps of a manifest that is set aside
+        if not (back := brought_back(machine, name)):
+            raise
+    else:
+        if found.missing <= 0 or not (back := brought_back(machine, name)):
+            return report, found
+    report, found = newest()
+    return replace(report, restored=back), found
 
 
 def of_newest(
@@ -185,7 +210,9 @@ def survey(
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
     alive = alive_bytes = 0  # nearly all blobs of a large shard: only counted
+    missing = named_count(found.live)
     for info, is_live in _with_life(found.live, _listed(blob, shard_prefix(head.name))):
+        missing -= is_live
         if is_live and not every:
             alive, alive_bytes = alive + 1, alive_bytes + info.size_bytes
             continue
@@ -199,7 +226,8 @@ def survey(
     if alive:
         blobs, size = counts.get(Fate.LIVE, (0, 0))
         counts[Fate.LIVE] = (blobs + alive, size + alive_bytes)
-    return replace(report, counts=counts, dead=tuple(dead), others=tuple(others)), found
+    report = replace(report, counts=counts, dead=tuple(dead), others=tuple(others))
+    return report, replace(found, missing=missing)
 
 
 def _with_life(live: Live, listed: Iterator[BlobInfo]) -> Iterator[tuple[BlobInfo, bool]]:
@@ -213,6 +241,13 @@ def _listed(blob: Blob, prefix: str) -> Iterator[BlobInfo]:
 
 def _delete(blob: Blob, key: str) -> int | None:
     return retry(partial(blob.delete, key))
+
+
+def _delete_of_dropped(machine: Machine, name: str, key: str) -> int | None:
+    """Delete a blob unless the shard has come back: then its state may name it."""
+    if machine.load(name, dropped=True).dropped is None:
+        return None
+    return _delete(machine.stores.blob, key)
 
 
 def _came_back(machine: Machine, before: Reach, dead: Iterable[JudgedBlob]) -> bool:

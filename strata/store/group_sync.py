@@ -11,7 +11,9 @@ durable.
 
 After a sync that failed, Linux calls the next one a success, and the bytes may be lost none the
 less. So the log is not synced again: SQLite moves what it holds into the database, syncs that, and
-begins the log anew. Each process that has the log open learns of the failure.
+begins the log anew. Only who had the log open learns of the failure from Linux, and may be killed
+then. So each failure is counted as a sync that has begun and never ended, and so is a sync whose
+process was killed: while the counters differ, the next sync is such a move.
 
 All processes map a small file `-sync` beside the database. It counts the syncs begun and ended,
 written only by the holder of the file's lock, and has the greatest durable number of each key. The
@@ -134,29 +136,28 @@ class GroupSync:
         return True
 
     def _sync(self) -> None:
-        number = max(self._words[_BEGUN], self._words[_ENDED]) + 1
-        self._words[_BEGUN] = number
-        self._make_durable(self._opened())
-        self._words[_ENDED] = number
-
-    def _sync_alone(self) -> None:
-        file = os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            self._make_durable(file)
-        finally:
-            os.close(file)
-
-    def _make_durable(self, log: int) -> None:
-        try:
-            if not self._doubtful:
-                os.fdatasync(log)
-        except OSError as error:
-            if error.errno not in LOST:
-                raise
-            self._doubtful = True
-        if self._doubtful:
+        words, log = self._words, self._opened()
+        doubtful = self._doubtful or words[_BEGUN] != words[_ENDED]
+        number = max(words[_BEGUN], words[_ENDED]) + 1
+        words[_BEGUN] = number
+        if doubtful or not _is_synced(log):
+            number += 1
+            self._doubtful, words[_BEGUN] = True, number
             _move_log(self._database)
             self._doubtful = False
+        words[_ENDED] = number
+
+    def _sync_alone(self) -> None:
+        """Sync beside the holder of the lock, whose own sync may have failed before it stopped."""
+        words, file = self._words, os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if not _is_synced(file):
+                self._doubtful = True
+                words[_BEGUN] += 2
+        finally:
+            os.close(file)
+        if self._doubtful or words[_BEGUN] > words[_ENDED] + 1:
+            _move_log(self._database)
 
     def _opened(self) -> int:
         """Return the current log file; SQLite removes it when nobody has the database open."""
@@ -182,6 +183,17 @@ def open_beside(file: Path, database: Path) -> int:
         give_to(opened, database)
         os.fchmod(opened, mode)
     return opened
+
+
+def _is_synced(log: int) -> bool:
+    """Sync the log; False when bytes may be lost. Raises: OSError when nothing was tried."""
+    try:
+        os.fdatasync(log)
+    except OSError as error:
+        if error.errno not in LOST:
+            raise
+        return False
+    return True
 
 
 def _move_log(database: Path) -> None:

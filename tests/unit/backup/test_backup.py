@@ -177,6 +177,53 @@ def test_a_sweep_of_the_dropped_shard_takes_nothing_of_what_came_back(
     world.check()
 
 
+@pytest.mark.parametrize("late", ["parts", "manifests", "all"])
+def test_what_a_killed_sweep_took_of_a_shard_that_came_back_is_restored_by_the_next(
+    world: World, target: MemoryBlob, late: str
+) -> None:
+    """Its last delete was under way when the shard came back, and it never looked again."""
+    back_up(world.stores, target, SETTINGS)
+    world.machine.drop("s", by="ben", reason="by mistake")
+    world.now_ms += 2 * SETTINGS.gc.grace_ms
+
+    def runner(_: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
+        restore(world.stores, Backup(target), **WHO)
+        for key in blobs:
+            if late == "all" or f"/{late}/" in key:
+                world.blob.delete(key)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gc.collect(world.inner, "s", SETTINGS, runner)  # type: ignore[arg-type]
+    assert verify_shard(world.inner, "s", SETTINGS).wrong
+
+    assert gc.collect(world.inner, "s", SETTINGS).restored > 0
+
+    assert verify_shard(world.inner, "s", SETTINGS).wrong == ()
+    world.check()
+    assert gc.collect(world.inner, "s", SETTINGS).restored == 0
+
+
+def test_a_sweep_of_a_dropped_shard_ends_its_deletes_when_the_shard_comes_back(
+    world: World, target: MemoryBlob
+) -> None:
+    """So a kill before it looks again costs at most the delete that is under way."""
+    back_up(world.stores, target, SETTINGS)
+    world.machine.drop("s", by="ben", reason="by mistake")
+    world.now_ms += 2 * SETTINGS.gc.grace_ms
+
+    def runner(work: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
+        restore(world.stores, Backup(target), **WHO)
+        assert [work(key) for key in blobs] == [None] * len(blobs)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gc.collect(world.inner, "s", SETTINGS, runner)  # type: ignore[arg-type]
+
+    assert verify_shard(world.inner, "s", SETTINGS).wrong == ()
+    world.check()
+
+
 def test_a_dropped_shard_comes_back_though_its_blobs_are_swept(
     world: World, target: MemoryBlob
 ) -> None:

@@ -268,14 +268,17 @@ def test_a_missing_manifest_stops_the_sweep_before_anything_is_deleted(world: Wo
     assert lost is not None
     world.write([3])  # garbage
     world.sweep()
+    whole = world.blob.get(lost)
+    assert whole is not None
     world.blob.delete(lost)
+    world.blob.expunge(lost)
     stored = world.stored()
 
     world.now_ms += HOUR
     with pytest.raises(Corrupt, match="missing"):
         gc.collect(world.stores, "s", SETTINGS)
     assert world.stored() == stored
-    world.blob.restore(lost)
+    world.blob.set(lost, whole)
     assert world.settle() == 2
 
 

@@ -159,6 +159,51 @@ def test_what_a_failed_sync_may_have_lost_is_in_the_database_before_it_is_acknow
     consensus.close()
 
 
+def broken(_: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_process_that_never_saw_the_failed_sync_moves_the_log_too(
+    opened: list[GroupSync], monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    """Who saw it was killed, or was stopped while it holds the lock."""
+    moved: list[Path] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", broken)
+        patch.setattr(group_sync, "_move_log", broken)
+        with pytest.raises(OSError, match="Input"):
+            opened[0].wait("a", 1)
+    monkeypatch.setattr(group_sync, "_move_log", moved.append)
+    monkeypatch.setattr(group_sync, "PATIENCE_S", 0.05)
+    if stopped:
+        group_sync.fcntl.flock(opened[0]._file, group_sync.fcntl.LOCK_EX)
+    opened[1].wait("b", 1)
+    assert len(moved) == 1
+    if not stopped:
+        opened[2].wait("c", 1)
+        assert len(moved) == 1, "it is in the database, and the log is new"
+
+
+def test_after_a_kill_within_a_sync_the_log_is_moved(
+    opened: list[GroupSync], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have failed, and nobody was told."""
+    moved: list[Path] = []
+    monkeypatch.setattr(group_sync, "_move_log", moved.append)
+    with monkeypatch.context() as patch:
+
+        def killed(_: int) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(os, "fdatasync", killed)
+        with pytest.raises(KeyboardInterrupt):
+            opened[0].wait("a", 1)
+    opened[1].wait("b", 1)
+    opened[2].wait("b", 2)
+    assert len(moved) == 1
+
+
 def test_what_was_acknowledged_or_read_survives_a_power_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,10 @@ commit; a reader waits for one that began after its read, unless the read versio
 durable.
 
 After a sync that failed, Linux calls the next one a success, and the bytes may be lost none the
-less. So the log is not synced again: SQLite moves what it holds into the database, syncs that, and
-begins the log anew. Only who had the log open learns of the failure from Linux, and may be killed
-then. So each failure is counted as a sync that has begun and never ended, and so is a sync whose
-process was killed: while the counters differ, the next sync is such a move.
+less: it takes them for written. So the log is written again, with the bytes that it has, and then
+synced; meanwhile nobody may add to it. Only who had the log open learns of the failure from Linux,
+and may be killed then. So each failure is counted as a sync that has begun and never ended, and so
+is a sync whose process was killed: while the counters differ, the next sync writes the log again.
 
 All processes map a small file `-sync` beside the database. It counts the syncs begun and ended,
 written only by the holder of the file's lock, and has the greatest durable number of each key. The
@@ -43,7 +43,8 @@ _BEGUN, _ENDED, _TAGS, _NUMBERS = 0, 1, 2, 2 + _SLOTS
 _HEADER: Final = 16  # bytes that identify the boot of the machine, and the database
 _POLL_S: Final = 0.0003
 PATIENCE_S: Final = 2.0
-MOVE_S: Final = 10.0  # for readers and writers of the log to let it be moved
+TURN_S: Final = 10.0  # for who writes a commit, before the log is written again
+_CHUNK: Final = 1 << 20
 LOST: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT})  # bytes that were to be synced
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _ALL: "Final[WeakSet[GroupSync]]" = WeakSet()
@@ -143,7 +144,7 @@ class GroupSync:
         if doubtful or not _is_synced(log):
             number += 1
             self._doubtful, words[_BEGUN] = True, number
-            _move_log(self._database)
+            _write_log_again(self._database)
             self._doubtful = False
         words[_ENDED] = number
 
@@ -157,7 +158,7 @@ class GroupSync:
         finally:
             os.close(file)
         if self._doubtful or words[_BEGUN] > words[_ENDED] + 1:
-            _move_log(self._database)
+            _write_log_again(self._database)
 
     def _opened(self) -> int:
         """Return the current log file; SQLite removes it when nobody has the database open."""
@@ -196,21 +197,31 @@ def _is_synced(log: int) -> bool:
     return True
 
 
-def _move_log(database: Path) -> None:
-    """Make what the log holds durable in the database itself, and begin the log anew.
+def _write_log_again(database: Path) -> None:
+    """Write the log as it is, and sync it, while nobody may add to it or begin it anew.
 
-    Raises: OSError where that fails as well.
+    Readers do not notice. Raises: OSError where that fails as well.
     """
     try:
-        with closing(sqlite3.connect(database, timeout=MOVE_S, isolation_level=None)) as opened:
-            opened.execute("PRAGMA synchronous = FULL")
-            busy, *_ = opened.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        with closing(sqlite3.connect(database, timeout=TURN_S, isolation_level=None)) as opened:
+            opened.execute("BEGIN IMMEDIATE")
+            try:
+                _write_again(Path(f"{database}-wal"))
+            finally:
+                opened.execute("ROLLBACK")
     except sqlite3.Error as error:
-        raise OSError(
-            errno.EIO, f"the log could not be moved into the database: {error}"
-        ) from error
-    if busy:
-        raise OSError(errno.EIO, "the log could not be moved into the database: it is in use")
+        reason = f"the log could not be written again: {error}"
+        raise OSError(errno.EIO, reason) from error
+
+
+def _write_again(log: Path) -> None:
+    file, at = os.open(log, os.O_RDWR | os.O_CLOEXEC), 0
+    try:
+        while data := os.pread(file, _CHUNK, at):
+            at += os.pwrite(file, data, at)
+        os.fdatasync(file)
+    finally:
+        os.close(file)
 
 
 @lru_cache(4096)

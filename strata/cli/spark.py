@@ -25,6 +25,7 @@ from strata.history import usage
 from strata.read.count import FilterRun
 from strata.read.values import ValueSource
 from strata.session.session import spark_session
+from strata.spark.failures import failing_in_words
 from strata.spark.front.catalyst import analyse
 from strata.state.state import State
 
@@ -89,30 +90,13 @@ def analysed(context: Context, state: State, where: str, now: int | None) -> Fil
 
 
 @contextmanager
-def _said_of(where: str) -> Iterator[None]:
-    """Turn what Spark says of a row that a filter fails on into one clear line."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    from strata.spark.failures import error_of_filter
-
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        found = error_of_filter(error, where)
-        if found is None:
-            raise
-        raise found from None
-
-
-@contextmanager
 def counting(
     context: Context, state: State, where: str, by: str | None, now: int | None
 ) -> Iterator[tuple[Filter, FilterRun]]:
     """Yield a filter to count by, and how Spark runs it, while Spark is there."""
     from strata.spark.count import spark_run
 
-    with session(context) as spark, _said_of(where):
+    with session(context) as spark, failing_in_words(where):
         filter = analyse(spark, state.relation, where, now=now)
         yield (
             filter,
@@ -127,7 +111,7 @@ def finding(
     """Yield a filter, and how Spark finds values of a column by it, while Spark is there."""
     from strata.spark.values import spark_values
 
-    with session(context) as spark, _said_of(where):
+    with session(context) as spark, failing_in_words(where):
         filter = analyse(spark, state.relation, where, now=now)
         settings = context.settings.read
         yield filter, spark_values(spark, context.stores, state, column, filter, settings)
@@ -153,7 +137,7 @@ def read_filtered(
     from strata.spark.carried import packed_up
     from strata.spark.snapshot import planned_rows
 
-    with session(context) as spark, _said_of(where):
+    with session(context) as spark, failing_in_words(where):
         filter = analyse(spark, state.relation, where, now=now)
         plan = plan_read(context.stores, state, as_of=as_of, filter=filter, pushdown=pushdown)
         usage.record(context.stores, state, plan, filter, context.settings.usage, context.metrics)

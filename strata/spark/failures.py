@@ -7,10 +7,11 @@ other text is believed: an error of an expression quotes the value that it faile
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, StrataError, Unavailable
 
@@ -65,23 +66,29 @@ def task_error(error: Exception) -> StrataError | None:
     return None if found and found.isdisjoint(_PYTHON) else engine_error(str(error))
 
 
-def error_of_filter(error: Exception, where: str) -> StrataError | None:
-    """Return what there is to say of a filter with which a job of Spark ended.
+@contextmanager
+def failing_in_words(where: str) -> Iterator[None]:
+    """Say of a filter with which a job of Spark ends what there is to say.
 
-    None: the machine failed, and no row. Spark's own words may quote a value of a row, so its
-    condition alone is passed on.
+    Spark's own words may quote a value of a row, so its condition alone is passed on.
+
+    Raises: InvalidRequest where the filter fails on a row; the engine's error that ended a task;
+    Spark's own where the machine failed, and no row.
     """
-    found = task_error(error)
-    if found is not None or is_of_no_row(error):
-        return found
-    condition = getattr(error, "getCondition", lambda: None)()
-    return InvalidRequest(
-        "the filter fails on a row",
-        filter=where,
-        reason=condition or type(error).__name__,
-        cure="compare values of one type, or write it so that it fails on none: try_cast, "
-        "try_divide",
-    )
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = task_error(error)
+        if found is None and is_of_no_row(error):
+            raise
+        condition = getattr(error, "getCondition", lambda: None)()
+        raise found or InvalidRequest(
+            "the filter fails on a row",
+            filter=where,
+            reason=condition or type(error).__name__,
+            cure="compare values of one type, or write it so that it fails on none: try_cast, "
+            "try_divide",
+        ) from None
 
 
 def _kinds(error: Exception) -> frozenset[str]:

@@ -56,9 +56,13 @@ def test_intervals_of_months_are_written_also_inside_other_types(
     store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
     months = "interval year to month"
     types = {
-        "id": "int64", "m": months, "years": months, "some": f"list<{months}>",
-        "named": f"map<{months}>", "both": f"record<m: {months}, at: timestamptz>",
-    }  # fmt: skip
+        "id": "int64",
+        "m": months,
+        "years": months,
+        "some": f"list<{months}>",
+        "named": f"map<{months}>",
+        "both": f"record<m: {months}, at: timestamptz>",
+    }
     columns = [{"name": name, "type": kind} for name, kind in types.items()]
     Machine(open_stores(store)).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
     one, empty = "interval '-1-2' year to month", f"cast(null as {months})"

@@ -30,7 +30,7 @@ from strata.format.values.coded import is_text
 from strata.format.values.nested import leaves
 from strata.format.weigh import plain_bytes
 
-SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks, and the least of a sample
+SAMPLE_ROWS: Final = 1_024  # rows of each of the sample's blocks at most, and of a sample at least
 SAMPLE_BLOCKS: Final = 4
 SAMPLE_PART: Final = 4  # a sample is at most this part of the rows: measuring costs as writing does
 MANY_BLOCKS: Final = 16  # a part of this many blocks repeats values that its sample has once

@@ -61,7 +61,7 @@ class GroupSync:
     def __init__(self, database: Path) -> None:
         """Map the file beside `database`, which must exist. Raises: OSError."""
         self._database, self._log = database, Path(f"{database}-wal")
-        self._doubtful = False  # a sync failed, and the log was not moved since
+        self._doubtful = False  # a sync failed, and the log was not written again since
         self._file = open_beside(Path(f"{database}-sync"), database)
         self._log_file = -1
         self._thread = threading.Lock()

@@ -56,6 +56,13 @@ def clean(world: World) -> bool:
     return gc.find_leaks(world.inner, SETTINGS).clean
 
 
+def dropped_long_ago(world: World, target: MemoryBlob) -> None:
+    """Back the shard up and drop it, so long ago that a sweep takes it."""
+    back_up(world.stores, target, SETTINGS)
+    world.machine.drop("s", by="ben", reason="by mistake")
+    world.now_ms += 2 * SETTINGS.gc.grace_ms
+
+
 def test_what_is_lost_comes_back(world: World, target: MemoryBlob) -> None:
     point = back_up(world.stores, target, SETTINGS).point
     saved = world.state
@@ -156,9 +163,7 @@ def test_a_sweep_of_the_dropped_shard_takes_nothing_of_what_came_back(
     """It has judged all blobs when the shard comes back, and deletes before or after."""
     rejects = keys.quarantine_key("s", "t1")
     world.blob.set(rejects, b'{"line": 1}\n')
-    back_up(world.stores, target, SETTINGS)
-    world.machine.drop("s", by="ben", reason="by mistake")
-    world.now_ms += 2 * SETTINGS.gc.grace_ms
+    dropped_long_ago(world, target)
 
     def runner(work: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
         assert rejects in blobs
@@ -182,9 +187,7 @@ def test_what_a_killed_sweep_took_of_a_shard_that_came_back_is_restored_by_the_n
     world: World, target: MemoryBlob, late: str
 ) -> None:
     """Its last delete was under way when the shard came back, and it never looked again."""
-    back_up(world.stores, target, SETTINGS)
-    world.machine.drop("s", by="ben", reason="by mistake")
-    world.now_ms += 2 * SETTINGS.gc.grace_ms
+    dropped_long_ago(world, target)
 
     def runner(_: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
         restore(world.stores, Backup(target), **WHO)
@@ -208,9 +211,7 @@ def test_a_sweep_of_a_dropped_shard_ends_its_deletes_when_the_shard_comes_back(
     world: World, target: MemoryBlob
 ) -> None:
     """So a kill before it looks again costs at most the delete that is under way."""
-    back_up(world.stores, target, SETTINGS)
-    world.machine.drop("s", by="ben", reason="by mistake")
-    world.now_ms += 2 * SETTINGS.gc.grace_ms
+    dropped_long_ago(world, target)
 
     def runner(work: Callable[[str], int | None], blobs: list[str]) -> list[int | None]:
         restore(world.stores, Backup(target), **WHO)

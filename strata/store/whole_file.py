@@ -22,15 +22,23 @@ def written_whole(out: Path, what: str, cure: str | None = None) -> Iterator[IO[
             file=str(out),
             cure=cure or "name a file",
         )
-    part = out.with_name(f".{out.name}.part"[-255:])
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out) as file:
+            yield file
+    except OSError as error:
+        raise unwritable(what, error, cure=cure, file=str(out)) from error
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the place of `out` when the block ends well. Raises: OSError."""
+    part = out.with_name(f".{out.name}.part"[-255:])
+    try:
         part.unlink(missing_ok=True)
         with part.open("xb") as file:  # never through a link that somebody has laid there
             yield file
         part.replace(out)
-    except OSError as error:
-        raise unwritable(what, error, cure=cure, file=str(out)) from error
     finally:
         with suppress(OSError):  # the reason is said already
             part.unlink(missing_ok=True)

@@ -192,6 +192,7 @@ def page(lines: Sequence[Line]) -> str:
 
 def _cell(text: str) -> str:
     fence = "``" if "`" in text else "`"
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return f"{fence}{text}{fence}".replace("|", "\\|") if text else ""
 
 

@@ -137,7 +137,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
         )
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)
-    return rows.select(*map(quoted, shown), T, D)
+    return rows if needed == shown else rows.select(*map(quoted, shown), T, D)
 
 
 def _wrapped(
@@ -160,6 +160,8 @@ def _needed(
     where: str | Column | None,
 ) -> list[str]:
     """Return the columns that are shown or read by the filter."""
-    read = () if where is None else referenced(spark, relation, where)
+    if where is None or len(shown) == len(relation.columns):
+        return list(shown)  # what the filter reads is among them
+    read = referenced(spark, relation, where)
     names = dict.fromkeys([*shown, *(relation.by_id[i].name for i in read)])
     return list(names)

@@ -27,6 +27,7 @@ SLOW_TESTS: Final = PROJECT / "tests" / "support" / "slow_tests.txt"
 SLOW_SECONDS: Final = 0.1
 WAITING: Final = 0.2
 FOLDER: Final = "STRATA_TEST_SECONDS"  # where processes that measure write
+PYTEST: Final = (sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tools.slow_tests")
 LOOP: Final = "not spark and not dags and not long and not browser"
 
 
@@ -65,7 +66,7 @@ def measured(which: str) -> Mapping[str, float]:
     """Run the tests that a choice of marks names; return the seconds that each took."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "tools.slow_tests", "-n", "2", "-m", which, *folders()],
+            [*PYTEST, "-m", which, *folders()],
             env=os.environ | {FOLDER: folder, "HYPOTHESIS_PROFILE": "loop"},
             cwd=PROJECT,
             check=False,

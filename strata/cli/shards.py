@@ -57,6 +57,10 @@ def create(
         str | None,
         typer.Option("--encoding", help="Of CSV to infer from. Default: what the files show."),
     ] = None,
+    header: Annotated[
+        str | None,
+        typer.Option("--header", help="Names of the fields, by commas, of CSV without a header."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the proposal here.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Create what was inferred.")] = False,
     revive: Annotated[
@@ -69,15 +73,15 @@ def create(
     """
     text = ""
     if infer is not None:
-        keys = [column.strip() for column in key.split(",")] if key else []
         found = infer_spec(
             context.settings,
             name,
             infer,
-            key=keys,
+            key=_listed(key),
             format=format,
             envelope=envelope,
             encoding=encoding,
+            header=_listed(header),
         )
         text = yaml.safe_dump(found.declaration, sort_keys=False, default_flow_style=None)
         text += "".join(f"# {_printable(note)}\n" for note in found.notes)
@@ -105,6 +109,10 @@ def create(
     context.machine.create(declared, revive=revive)
     made = context.shard(name).inspect()
     return answer(made, text, pairs("", made))
+
+
+def _listed(names: str | None) -> list[str]:
+    return [name.strip() for name in names.split(",")] if names else []
 
 
 def _printable(note: str) -> str:

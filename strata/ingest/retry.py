@@ -106,7 +106,8 @@ def _file(token: str, row: dict[str, Any], format: str, encoding: str) -> Source
     line = header.encode()
     raw = kept_text(row["raw"], said, encoding) if format == "csv" else row["raw"]
     data = {"csv": line + b"\n" + raw, "jsonl": raw, KEPT_FORMAT: line}[format]
-    piece = FileRange(1, len(data) + 1, len(data), data=data)
+    own = line + b"\n" if format == "csv" else b""  # its names are not those declared now
+    piece = FileRange(1, len(data) + 1, len(data), header=own, data=data)
     return SourceFile("", _name(token, row), 0, piece=piece)
 
 

@@ -129,6 +129,7 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         encoding=UTF_8,
         decimal=POINT,
         thousands="",
+        header=(),
     )
     time = (
         TimeSpec()

@@ -6,6 +6,7 @@ when the shard is created (`relation`).
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -108,6 +109,8 @@ class SourceSpec(Declared):
     # CSV: how numbers are written: the mark before a fraction, and that between groups of three
     decimal: Annotated[str, OneOf(*DECIMALS)] = field(default=POINT, metadata={UNWRITTEN: True})
     thousands: Annotated[str, OneOf(*THOUSANDS)] = field(default="", metadata={UNWRITTEN: True})
+    # CSV: the names of the fields, in order, of files without a line of names; empty: they have one
+    header: tuple[str, ...] = field(default=(), metadata={UNWRITTEN: True})
 
     @property
     def names_of_source(self) -> Mapping[str, str]:
@@ -315,6 +318,7 @@ def _check(spec: ShardSpec) -> None:
             cure="one ASCII character that is no letter, digit, quote, line break or backslash",
         )
     _check_marks(spec)
+    _check_header(spec)
     _check_forms(spec)
     if spec.source.names:
         names = (column.name for column in spec.columns)
@@ -336,6 +340,19 @@ def _check_marks(spec: ShardSpec) -> None:
             value=spec.source.thousands,
             cure='two marks, as in decimal: "," and thousands: "."',
         )
+
+
+def _check_header(spec: ShardSpec) -> None:
+    """Refuse names of fields that are no names, or come twice. Raises: InvalidRequest."""
+    for name, count in Counter(spec.source.header).items():
+        if count > 1 or not name.strip():
+            raise InvalidRequest(
+                "the fields of a file need names of their own",
+                shard=spec.name,
+                setting="source.header",
+                value=name,
+                cure="a name for each field, in the order of the files",
+            )
 
 
 def _other_names(spec: ShardSpec) -> dict[str, str]:

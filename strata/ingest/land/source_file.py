@@ -15,12 +15,18 @@ class Dialect:
     encoding: str = UTF_8  # of the files
     decimal: str = POINT  # before the fraction of a number
     thousands: str = ""  # between groups of three digits; empty: nothing
+    header: tuple[str, ...] = ()  # the names of fields; empty: they are in the first line
 
     @staticmethod
     def of(source: SourceSpec) -> "Dialect":
         """Return what a source declares."""
         return Dialect(
-            source.delimiter, source.nulls, source.encoding, source.decimal, source.thousands
+            source.delimiter,
+            source.nulls,
+            source.encoding,
+            source.decimal,
+            source.thousands,
+            source.header,
         )
 
 
@@ -90,6 +96,11 @@ class SourceFile:
     def is_whole(self) -> bool:
         """Return whether it is judged as a whole file, not as some of its rows."""
         return self.piece is None or self.piece.whole
+
+    @property
+    def has_header(self) -> bool:
+        """Return whether the names of its fields are in its text; else they are declared."""
+        return not self.dialect.header or (self.piece is not None and bool(self.piece.header))
 
     @property
     def load_bytes(self) -> int:

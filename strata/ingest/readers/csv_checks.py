@@ -50,14 +50,28 @@ class _Lines:
 
 
 def header_of(source: SourceFile, data: bytes) -> tuple[list[str], int]:
-    """Return the names in the header and where the next record begins; see `_named`."""
+    """Return the names in the header and where the next record begins; see `_named`.
+
+    Declared names are those of a file that has none, and its first record is where it begins.
+    """
+    if not source.has_header:
+        return list(source.dialect.header), 0
+    record, end = first_record(source, data)
+    return _named(source, record), end
+
+
+def first_record(source: SourceFile, data: bytes) -> tuple[list[str], int]:
+    """Return the fields of the first record that has any, and where the next one begins.
+
+    Raises: InvalidRequest for a text without records, or that does not begin as CSV.
+    """
     try:
         lines = _Lines(data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape"))
         for record in csv.reader(lines, delimiter=source.dialect.delimiter):
             if record:
                 text = lines.taken()
                 end = len(text.encode("utf-8", errors="surrogateescape"))
-                return _named(source, record), end
+                return record, end
     except csv.Error as error:
         raise InvalidRequest(
             "not a readable CSV header",

@@ -1,6 +1,7 @@
 """Words of CSV that may mean null, and texts that may mean something else than is proposed."""
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from strata.model.charsets import UTF_8
 
 _MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
 WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
+NUMBER: Final = re.compile(r"\s*[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?\s*", re.I)
 CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 
@@ -48,6 +50,16 @@ def doubted_bytes(file: SourceFile) -> Iterator[str]:
         yield (
             f"{file.name}: line {first} is not {name}, and rows like it are rejected; infer with "
             "--encoding windows-1252, or what the file is written in"
+        )
+
+
+def doubted_header(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
+    """Yield a note if some name of a header is a number: the line may be a row."""
+    number = next((name for name in names if file.has_header and NUMBER.fullmatch(name)), None)
+    if number is not None:
+        yield (
+            f"{file.name}: line 1 is read as the names of columns, and one is {number}; if it is a "
+            "row, infer with --header and the names of the fields"
         )
 
 

@@ -16,14 +16,15 @@ def located_records(
     """Return line and text of records, counted from 0 after the header, which is a record itself.
 
     `total`: how many records the parser found after the header; where there are others, none has a
-    line.
+    line. A file whose names are declared has no such record.
     """
     if not records:
         return []
-    wanted, places = np.unique(np.asarray(records, np.int64) + 1, return_inverse=True)
+    before = int(source.has_header)
+    wanted, places = np.unique(np.asarray(records, np.int64) + before, return_inverse=True)
     starts, stops, lines = (np.zeros(len(wanted), np.int64) for _ in range(3))
     raw, delimiter = np.frombuffer(data, np.uint8), ord(source.dialect.delimiter)
-    if find_records(raw, delimiter, wanted, starts, stops, lines) != total + 1:
+    if find_records(raw, delimiter, wanted, starts, stops, lines) != total + before:
         return [(None, "")] * len(records)
     found: list[Located] = [
         (line + source.before + 1, data[start:stop].decode(errors="surrogateescape"))

@@ -48,10 +48,12 @@ def infer(  # noqa: PLR0913  what a person says of the files
     format: str | None = None,
     envelope: str = "append",
     encoding: str | None = None,
+    header: Sequence[str] = (),
 ) -> Inferred:
     """Return a declaration for the files at a path, with the reasons for its key and order.
 
-    `encoding`: of CSV; None: UTF-8, or what a mark at the beginning of the files says.
+    `encoding`: of CSV; None: UTF-8, or what a mark at the beginning of the files says. `header`:
+    the names of the fields of CSV without a line of names.
     Raises: InvalidRequest if there are no files, their names do not show their format, they lack a
     key column, or CSV is not in the encoding.
     Cost: reads the first LOOKED_BYTES of up to FILES files, some four times.
@@ -62,7 +64,7 @@ def infer(  # noqa: PLR0913  what a person says of the files
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
     chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()
-    read = _in_encoding([*chosen], kind, encoding)
+    read = _as_written([*chosen], kind, encoding, header)
     some = [format_of(kind).head(file, LOOKED_BYTES) for file in read]
     dialect = format_of(kind).dialect(some)
     columns, rows = _columns(some, kind, dialect, envelope)
@@ -148,20 +150,26 @@ def _written(dialect: Dialect | None) -> dict[str, Any]:
     names = ("delimiter", "encoding", "decimal", "thousands")
     found = {name: getattr(dialect, name) for name in names}
     others = {name: one for name, one in found.items() if one != getattr(usual, name)}
+    if dialect.header:
+        others["header"] = list(dialect.header)
     return others | {"nulls": list(dialect.nulls)}
 
 
-def _in_encoding(
-    files: Sequence[SourceFile], kind: str, encoding: str | None
+def _as_written(
+    files: Sequence[SourceFile], kind: str, encoding: str | None, header: Sequence[str]
 ) -> Sequence[SourceFile]:
-    """Return the files with the encoding in which they are to be read. Raises: InvalidRequest."""
+    """Return the files with what a person says of how they are written. Raises: InvalidRequest."""
     if kind != "csv":
         if encoding is not None:
             raise InvalidRequest(
                 "an encoding is said of CSV only", format=kind, cure="leave --encoding out"
             )
+        if header:
+            raise InvalidRequest(
+                "a header is said of CSV only", format=kind, cure="leave --header out"
+            )
         return files
-    dialect = Dialect(encoding=encoding_of(files, LOOKED_BYTES, encoding))
+    dialect = Dialect(encoding=encoding_of(files, LOOKED_BYTES, encoding), header=tuple(header))
     return [replace(file, dialect=dialect) for file in files]
 
 

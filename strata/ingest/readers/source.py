@@ -281,6 +281,11 @@ def _is_text(values: Raw, row: int) -> bool:
     return clean(text) == text
 
 
+_NO_NAMES: Final = (
+    "; if the first line is a row, name the fields: source.header, or --header of create --infer"
+)
+
+
 def check_columns(
     file: str,
     found: Sequence[str],
@@ -288,10 +293,12 @@ def check_columns(
     *,
     optional: Collection[str] = (),
     line: int | None = None,
+    by_source: bool = False,
 ) -> None:
     """Refuse a file that lacks a declared column, has an undeclared one, or has a column twice.
 
-    `optional` are the declared columns that have a default.
+    `optional` are the declared columns that have a default. `line`: of the names, if they are in
+    one. `by_source`: the source declares them, and its files have none.
 
     Raises: InvalidRequest naming file and column.
     """
@@ -304,18 +311,29 @@ def check_columns(
     known, present, all_names = set(wanted), set(found), ",".join(found[:SHOWN])
     lacking = [name for name in wanted if name not in present and name not in optional]
     spare = [name for name in found if name not in known]
+    no_names = "" if line is None or present & known else _NO_NAMES
+    if by_source:
+        where["setting"] = "source.header"
     for problem, names, cure in (
-        ("the file has a column twice", twice, "give every column its own name"),
+        (
+            "the file has a column twice",
+            twice,
+            f"give every column its own name{'' if line is None else _NO_NAMES}",
+        ),
         (
             "the file lacks a declared column",
             lacking,
-            "add the column to the file, or ingest into a shard that does not declare it, or that "
-            "has a default for it",
+            "name the field in source.header, or give the column a default"
+            if by_source
+            else "add the column to the file, or ingest into a shard that does not declare it, or "
+            f"that has a default for it{no_names}",
         ),
         (
             "the file has a column that the shard does not declare",
             spare,
-            "declare the column, or leave it out of the file",
+            "declare the column: each field of a row is stored"
+            if by_source
+            else "declare the column, or leave it out of the file",
         ),
     ):
         if names:

@@ -109,6 +109,7 @@ SPECS = st.builds(
         encoding=st.sampled_from(["utf-8", "cp1252", "utf-16"]),
         decimal=st.sampled_from(DECIMALS),
         thousands=st.sampled_from(THOUSANDS),
+        header=tuples(NAMES),
     ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
@@ -228,10 +229,12 @@ def test_names_of_a_source_are_written_where_there_are_some() -> None:
 
 
 def test_how_csv_is_written_is_stored_where_it_is_unusual() -> None:
-    source = replace(FIRST.spec.source, encoding="cp1252", decimal=",", thousands="\u202f")
+    source = replace(
+        FIRST.spec.source, encoding="cp1252", decimal=",", thousands="\u202f", header=("id",)
+    )
     other = replace(FIRST, spec=replace(FIRST.spec, source=source))
 
-    for name in (b'"encoding"', b'"decimal"', b'"thousands"'):
+    for name in (b'"encoding"', b'"decimal"', b'"thousands"', b'"header"'):
         assert name not in encode_state(FIRST)
         assert name in encode_state(other)
     assert decode_state(encode_state(other)) == other
@@ -373,6 +376,7 @@ def test_every_field_is_written() -> None:
         "encoding",
         "decimal",
         "thousands",
+        "header",
     }
     table = json.loads(encode_state(FIRST))["columns"]
     assert dict(zip(table["fields"], table["rows"][1], strict=True))["type"] == "string"

@@ -52,6 +52,7 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "source.encoding": ("cp1252", Effect.AT_ONCE, None),
     "source.decimal": (",", Effect.AT_ONCE, None),
     "source.thousands": ("'", Effect.AT_ONCE, None),
+    "source.header": (["id", "kind"], Effect.AT_ONCE, None),
     "source.names": ({"t": "kind"}, Effect.AT_ONCE, None),
     "time.from": ("column", Effect.AT_ONCE, None),
     "time.column": ("id", Effect.AT_ONCE, None),

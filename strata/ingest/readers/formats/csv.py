@@ -1,4 +1,4 @@
-"""Reads CSV with a header: columns by name, fields as text.
+"""Reads CSV: columns by name, fields as text. A header has the names, or the source declares them.
 
 Commas, or the declared delimiter, separate fields. The quote is `"`, doubled inside quotes; a
 quoted field may contain line breaks. Blank lines are skipped. An unquoted field is null if it is
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,13 @@ from strata.ingest.readers.csv_checks import (
     check_escapes,
     check_quotes,
     check_swallowed,
+    first_record,
     header_of,
 )
 from strata.ingest.readers.csv_doubts import (
     WORDS,
     doubted_bytes,
+    doubted_header,
     doubted_nulls,
     doubted_numbers,
     null_words,
@@ -84,7 +86,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     data = read_text(source)
     header, body = header_of(source, data)
     check_delimiter(source, data, header, names)
-    check_columns(source.name, header, names, optional=optional, line=1)
+    check_columns(source.name, header, names, optional=optional, **_where_names_are(source))
     check_quotes(source, data)
     check_escapes(source, data)
     check_swallowed(source, data)
@@ -126,6 +128,10 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     )
 
 
+def _where_names_are(source: SourceFile) -> dict[str, Any]:
+    return {"line": 1} if source.has_header else {"by_source": True}
+
+
 def _convert(dialect: Dialect) -> Callable[[Raw, ColumnType], Cast]:
     """Return what types fields: numbers by the marks that the dialect has."""
     if (dialect.decimal, dialect.thousands) == (POINT, ""):
@@ -148,7 +154,7 @@ def csv_texts(source: SourceFile) -> pa.Table:
     """
     data = read_text(source)
     header, body = header_of(source, data)
-    check_columns(source.name, header, header, line=1)
+    check_columns(source.name, header, header, **_where_names_are(source))
     rows = data[body:]
     if not is_utf8(rows):  # ingest rejects such rows; see `doubts`
         rows = rows.decode(errors="replace").encode()
@@ -235,15 +241,15 @@ def _shown(values: Raw, row: int, encoding: str) -> str | None:
 
 
 def delimiter_of(file: SourceFile) -> str:
-    """Return the separator that cuts the header into the most fields.
+    """Return the separator that cuts the first record into the most fields.
 
-    Raises: InvalidRequest for a file without a header.
+    Raises: InvalidRequest for a file without records.
     """
     data = read_text(beginning(file, HEADER_BYTES))
 
     def fields(delimiter: str) -> int:
         dialect = replace(file.dialect, delimiter=delimiter)
-        return len(header_of(replace(file, dialect=dialect), data)[0])
+        return len(first_record(replace(file, dialect=dialect), data)[0])
 
     return max(SEPARATORS, key=fields)
 
@@ -306,7 +312,8 @@ class Csv(TextFormat):
         tables = [rows_as_texts(file, delimiter, ROWS) for file in files]
         marks = marks_of(_columns(tables, WORDS).values())
         words = set[str]().union(*(null_words(_plainly(table, marks)) for table in tables))
-        return Dialect(delimiter, ("", *sorted(words)), files[0].dialect.encoding, *marks)
+        given = files[0].dialect
+        return Dialect(delimiter, ("", *sorted(words)), given.encoding, *marks, given.header)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
@@ -327,6 +334,7 @@ class Csv(TextFormat):
         tables = []
         for file in files:
             found |= dict.fromkeys(doubted_bytes(file))
+            found |= dict.fromkeys(doubted_header(file, types))
             tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
             table = _plainly(tables[-1], marks)
             for name in table.column_names:
@@ -346,17 +354,32 @@ class Csv(TextFormat):
 
     def joined(self, texts: Sequence[bytes], dialect: Dialect) -> bytes | None:
         """See `Format`: a header that is one line, and records that end where their text does."""
+        if dialect.header:
+            return _joined_records(texts, dialect)
         header, _, _ = texts[0].partition(b"\n")
         if not header.strip() or header.startswith(BOM) or not _ends(header + b"\n", dialect):
             return None
         bodies = []
         for text in texts:
             first, _, body = text.partition(b"\n")
-            body = body if body.endswith(b"\n") or not body else body + b"\n"
+            body = _ended(body)
             if first != header or _has_lone_returns(text) or not _ends(body, dialect):
                 return None
             bodies.append(body)
         return b"\n".join([header, b"".join(bodies)])
+
+
+def _joined_records(texts: Sequence[bytes], dialect: Dialect) -> bytes | None:
+    """Return the records of files without headers as one text; None: each is read by itself."""
+    bodies = [_ended(text) for text in texts]
+    for body in bodies:
+        if body.startswith(BOM) or _has_lone_returns(body) or not _ends(body, dialect):
+            return None
+    return b"".join(bodies)
+
+
+def _ended(text: bytes) -> bytes:
+    return text if text.endswith(b"\n") or not text else text + b"\n"
 
 
 def _has_lone_returns(text: bytes) -> bool:

@@ -24,6 +24,7 @@ from typing import Final
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
+from strata.spark.front.java import boolean, expression, spark_sql
 from strata.spark.front.tree import CLASS_PREFIX
 
 _SUBQUERIES: Final = frozenset({"Exists", "InSubquery", "ListQuery"})
@@ -46,12 +47,11 @@ def stages(spark: SparkSession, condition: JavaObject) -> Stages:
         outside = [_is_outside(conjunct) for conjunct in conjuncts]
     first = [c for c, out in zip(conjuncts, outside, strict=True) if not out]
     late = [c for c, out in zip(conjuncts, outside, strict=True) if out]
-    expressions = spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
     if not first:
         return Stages(None, None, condition)
     ordered = _Ordering(spark).all_of(first)
-    written, later = _joined(expressions, first), _joined(expressions, late)
-    return Stages(expressions.KnownNullable(ordered), written, later)
+    written, later = _joined(spark, first), _joined(spark, late)
+    return Stages(expression(spark, "KnownNullable")(ordered), written, later)
 
 
 def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -> DataFrame:
@@ -69,9 +69,7 @@ def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -
 
 def frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:
     """Return the DataFrame of a logical plan."""
-    jvm = spark._jvm
-    assert jvm is not None  # set as long as the session lives
-    jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    jdf = spark_sql(spark, "classic.Dataset.ofRows")(spark._jsparkSession, plan)
     return DataFrame(jdf, spark)
 
 
@@ -79,17 +77,14 @@ class _Ordering:
     """Writes AND, OR and NOT as branches; a result that is not true may be null or false."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm = spark._jvm
-        assert jvm is not None  # set as long as the session lives
-        self._make = jvm.org.apache.spark.sql.catalyst.expressions
-        boolean = jvm.org.apache.spark.sql.types.DataTypes.BooleanType
-        self._true, self._false = (self._make.Literal.create(v, boolean) for v in (True, False))
+        self._if, self._not = expression(spark, "If"), expression(spark, "Not")
+        self._true, self._false = boolean(spark, True), boolean(spark, False)
 
     def all_of(self, conjuncts: list[JavaObject]) -> JavaObject:
         """Return a condition that is true where all conjuncts are."""
         result = self.holds(conjuncts[-1])
         for conjunct in reversed(conjuncts[:-1]):
-            result = self._make.If(self.holds(conjunct), result, self._false)
+            result = self._if(self.holds(conjunct), result, self._false)
         return result
 
     def holds(self, node: JavaObject) -> JavaObject:
@@ -114,13 +109,13 @@ class _Ordering:
             case "Not":
                 return self.holds(node.child())
             case _:
-                return self._make.Not(node)
+                return self._not(node)
 
     def _both(self, one: JavaObject, other: JavaObject) -> JavaObject:
-        return self._make.If(one, other, self._false)
+        return self._if(one, other, self._false)
 
     def _either(self, one: JavaObject, other: JavaObject) -> JavaObject:
-        return self._make.If(one, self._true, other)
+        return self._if(one, self._true, other)
 
 
 def _name(node: JavaObject) -> str:
@@ -144,8 +139,8 @@ def _is_outside(node: JavaObject) -> bool:
     return False
 
 
-def _joined(make: JavaObject, conjuncts: list[JavaObject]) -> JavaObject | None:
+def _joined(spark: SparkSession, conjuncts: list[JavaObject]) -> JavaObject | None:
     result = None
     for conjunct in conjuncts:
-        result = conjunct if result is None else make.And(result, conjunct)
+        result = conjunct if result is None else expression(spark, "And")(result, conjunct)
     return result

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from strata.errors import InvalidRequest
 from strata.format.encodings import spark_ddl
 from strata.model.schema import Relation
+from strata.spark.front.java import spark_sql
 
 CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
 Identity: TypeAlias = tuple[int, str]  # a number, and the JVM that gave it
@@ -147,8 +148,9 @@ def normalised(spark: SparkSession, analysed: JavaObject) -> Condition | None:
 
     None: the plan has a shape that is not expected here.
     """
-    rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
-    plan = rules.RewriteWithExpression.apply(rules.ReplaceExpressions.apply(analysed))
+    plan = analysed
+    for rule in ("ReplaceExpressions", "RewriteWithExpression"):
+        plan = spark_sql(spark, f"catalyst.optimizer.{rule}.apply")(plan)
     if plan.nodeName() == "Project":  # restores the columns after common expressions were added
         plan = plan.child()
     if plan.nodeName() != "Filter":

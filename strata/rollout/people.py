@@ -24,6 +24,9 @@ _LOOKS: Final = str.maketrans(
     {
         **dict(zip("аеорсухіјѕԁһӏԛԝкмтвн", "aeopcyxijsdhlqwkmtbh", strict=True)),
         **dict(zip("αβεζηικμνορτυγχ", "abezhikmvoptuyx", strict=True)),
+        **dict(zip("օոսհցզյ", "onuhgqj", strict=True)),  # Armenian
+        **dict(zip("ᎪᏴᏟᎠᎬᏀᎻᎥᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ", "abcdeghijklmprstvwz", strict=True)),  # Cherokee
+        **dict(zip("ɑɡɩʏᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡᴢ", "agiyabcdeghijklmnoprstuvwz", strict=True)),
         **dict.fromkeys("‐‑‒–—―−⁃", "-"),
         **dict.fromkeys("‘’ʼʹ′`´", "'"),
         "ı": "i",

@@ -16,8 +16,8 @@ MEANT = [
     ("spark/front/vocabulary.py", '"LessThan": "less_than"', '"LessThan": "less_than_or_equal"'),
     (
         "spark/front/ordered.py",
-        "return self._make.If(one, other, self._false)",
-        "return self._make.If(one, other, self._true)",
+        "return self._if(one, other, self._false)",
+        "return self._if(one, other, self._true)",
     ),
     ("spark/front/constants.py", "return REPLACEMENT not in value", "return REPLACEMENT in value"),
     ("spark/front/translate.py", "if arg.type == target:", "if arg.type != target:"),

@@ -69,7 +69,7 @@ def _part(node: exp.Expr, column: Read, _: Written) -> Expr:
 def _part_of(kind: type[exp.Expr], column: Column, node: exp.Expr) -> Expr:
     if kind in _CLOCK_PARTS:
         if column.type not in ("timestamp", "timestamp_ntz"):
-            raise _refused(node)
+            raise refused(node)
         return Call(_CLOCK_PARTS[kind], (column,), "integer", _ZONE)
     return Call(_PARTS[kind], (_day(column, node),), "integer")
 
@@ -77,7 +77,7 @@ def _part_of(kind: type[exp.Expr], column: Column, node: exp.Expr) -> Expr:
 def _extracted(node: exp.Expr, column: Read, _: Written) -> Expr:
     name = node.this.name.upper()
     if name not in _EXTRACTED or set(node.args) - {"this", "expression"}:
-        raise _refused(node)
+        raise refused(node)
     return _part_of(_EXTRACTED[name], column(unbracketed(node.args.get("expression"))), node)
 
 
@@ -96,19 +96,19 @@ def _cast(node: exp.Expr, column: Read, _: Written) -> Expr:
         return Call("cast", (found,), "timestamp", CAST)
     if zoned and found.type == "timestamp":
         return found
-    raise _refused(node)
+    raise refused(node)
 
 
 def _day(column: Column, node: exp.Expr) -> Expr:
     if column.type not in DATES:
-        raise _refused(node)
+        raise refused(node)
     return column if column.type == "date" else Call("cast", (column,), "date", CAST)
 
 
 def _length(node: exp.Expr, column: Read, _: Written) -> Expr:
     found = column(_single(node))
     if found.type != "string":
-        raise _refused(node)
+        raise refused(node)
     return Call("length", (found,), "integer")
 
 
@@ -116,18 +116,18 @@ def _cased(node: exp.Expr, column: Read, _: Written) -> Expr:
     """Return a text in small or capital letters."""
     found = column(_single(node))
     if found.type != "string":
-        raise _refused(node)
+        raise refused(node)
     return Call("lower" if isinstance(node, exp.Lower) else "upper", (found,), "string")
 
 
 def _coalesced(node: exp.Expr, column: Read, constant: Written) -> Expr:
     """Return a column, with a constant where it is null."""
     if len(node.expressions) != 1:
-        raise _refused(node)
+        raise refused(node)
     found = column(unbracketed(node.args.get("this")))
     written = constant(unbracketed(node.expressions[0]))
     if found.type not in (*WHOLE, "double", "string", "boolean"):
-        raise _refused(node)
+        raise refused(node)
     value, (other,) = coerced(found, [written])
     return Call("coalesce", (value, other), value.type)
 
@@ -135,14 +135,14 @@ def _coalesced(node: exp.Expr, column: Read, constant: Written) -> Expr:
 def _remainder(node: exp.Expr, column: Read, constant: Written) -> Expr:
     """Return the remainder of a division by a number above zero, with the sign of the column."""
     if set(node.args) - {"this", "expression"}:
-        raise _refused(node)
+        raise refused(node)
     found = column(unbracketed(node.args.get("this")))
     written = constant(unbracketed(node.expression))
     if found.type not in WHOLE or written.kind is not Spelling.NUMBER:
-        raise _refused(node)
+        raise refused(node)
     value, (divisor,) = coerced(found, [written])
     if not (isinstance(divisor, Literal) and isinstance(divisor.value, int) and divisor.value > 0):
-        raise _refused(node)
+        raise refused(node)
     return Call("remainder", (value, divisor), value.type, _ANSI)
 
 
@@ -162,12 +162,16 @@ def unbracketed(node: exp.Expr | None) -> exp.Expr:
 def only(node: exp.Expr, *names: str) -> exp.Expr:
     """Return a node that has no arguments but those named; others would change its meaning."""
     if any(value for name, value in node.args.items() if name not in names):
-        raise _refused(node)
+        raise refused(node)
     return node
 
 
-def _refused(node: exp.Expr) -> InvalidRequest:
-    return needs_spark(node.sql(dialect="spark"))
+def refused(node: exp.Expr) -> InvalidRequest:
+    """Return the refusal of a part of a filter, which the library may have no text for."""
+    try:
+        return needs_spark(node.sql(dialect="spark"))
+    except Exception:
+        return needs_spark(node.key)
 
 
 _Rule = Callable[[exp.Expr, Read, Written], Expr]

@@ -27,6 +27,7 @@ _LONGEST_DOUBLE: Final = 30  # characters; Java and Python round what is shorter
 _WHOLE: Final = re.compile(r"-?\d+", re.ASCII)
 _POINT: Final = re.compile(r"-?(\d+\.\d*|\.\d+)", re.ASCII)
 _POWER: Final = re.compile(r"-?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", re.ASCII)
+_ZERO: Final = re.compile(r"[0.]+[eE][+-]?\d+", re.ASCII)  # but not -0e0
 _TEXT_OF_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
@@ -118,7 +119,7 @@ def as_double(constant: Constant, *, text: bool = False) -> float:
     if _POINT.fullmatch(written) and len(written) <= _LONGEST_DOUBLE:
         return float(written) or 0.0  # a decimal has no negative zero
     value = float(written) if _POWER.fullmatch(written) else math.nan
-    if not math.isfinite(value) or not value:
+    if not math.isfinite(value) or (not value and not _ZERO.fullmatch(written)):
         raise needs_spark(written)
     return value
 

@@ -29,7 +29,7 @@ from strata.model.schema import Column as SchemaColumn
 from strata.model.schema import Relation
 from strata.plain.clock import UNBRACKETED, clock_value
 from strata.plain.constants import CASES, coerced
-from strata.plain.functions import NAMES, VALUES, only, unbracketed
+from strata.plain.functions import NAMES, VALUES, only, refused, unbracketed
 from strata.plain.numbers import (
     CAST,
     Compared,
@@ -93,7 +93,7 @@ def plain_filter(
     if (trouble := _trouble(bare)) is not None:
         raise needs_spark(f"{trouble!r}: a character, comment or operator outside of what is plain")
     try:
-        tree = sqlglot.parse_one(where, dialect="spark")
+        tree = _tree(where)
         _check_names(relation, tree)
         expr = _Parser(relation, clock=clock).whole(tree)
         _check_functions(bare)
@@ -103,6 +103,16 @@ def plain_filter(
         ) from None
     moment = time.time_ns() // 1000 if now is None else now
     return Filter(expr, where, moment, moment)
+
+
+def _tree(where: str) -> exp.Expr:
+    """Return the tree of a filter. Raises: SqlglotError, also where the library has none."""
+    try:
+        return sqlglot.parse_one(where, dialect="spark")
+    except (SqlglotError, RecursionError):
+        raise
+    except Exception as error:
+        raise SqlglotError(str(error)) from error
 
 
 def _trouble(bare: str) -> str | None:
@@ -153,7 +163,7 @@ class _Parser:
         for kind, rule in _RULES.items():
             if isinstance(node, kind):
                 return rule(self, node)
-        raise needs_spark(node.sql(dialect="spark"))
+        raise refused(node)
 
     def inner(self, node: exp.Expr) -> Expr:
         """Return what stands in brackets."""
@@ -210,7 +220,7 @@ class _Parser:
         if isinstance(both.expression, exp.Null):
             return Call("is_null", (column,), "boolean")
         if not isinstance(both.expression, exp.Boolean) or column.type != "boolean":
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         value = Literal(bool(both.expression.this), "boolean")
         return Call("equal_null_safe", (column, value), "boolean")
 
@@ -219,7 +229,7 @@ class _Parser:
         function = _NULL_TESTS.get(node.this.lower() if isinstance(node.this, str) else "")
         args = only(node, "this", "expressions").expressions
         if function is None or len(args) != 1:
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         return Call(function, (self.column(unbracketed(args[0])),), "boolean")
 
     def between(self, node: exp.Expr) -> Expr:
@@ -243,7 +253,7 @@ class _Parser:
         parts = only(node, "this", "expression", "negate")
         column, (pattern,) = self.fitted(parts.this, [parts.expression])
         if column.type != "string" or _counts_letters(column, pattern):
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         found = Call("like", (column, pattern), "boolean", ESCAPE)
         return _not(found) if parts.args.get("negate") else found
 
@@ -254,7 +264,7 @@ class _Parser:
         small = Call("lower", (text,), "string")
         _, (pattern,) = coerced(small, [_constant(unbracketed(parts.expression))])
         if text.type != "string" or _counts_letters(small, pattern):
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         assert isinstance(pattern, Literal)
         lowered = Literal(str(pattern.value).lower(), "string")
         found = Call("like", (small, lowered), "boolean", ESCAPE)
@@ -265,21 +275,21 @@ class _Parser:
         parts = only(node, "this", "expression")
         column, (part,) = self.fitted(parts.this, [parts.expression])
         if column.type != "string":
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         return Call(_TEXT_TESTS[type(node)], (column, part), "boolean")
 
     def is_nan(self, node: exp.Expr) -> Expr:
         """Return whether a number is NaN."""
         column = self.column(unbracketed(only(node, "this").this))
         if column.type not in ("double", "float"):
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         return Call("is_nan", (column,), "boolean")
 
     def flag_or(self, node: exp.Expr) -> Expr:
         """Return a boolean column, or a constant where it is null."""
         found = self.operand(node)
         if found.type != "boolean":
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         return found
 
     def fitted(
@@ -322,10 +332,10 @@ class _Parser:
     def column(self, node: exp.Expr) -> Column:
         """Return a column by its name, which ignores case as in Spark."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         found = _found(self._relation, only(node, "this").name)
         if found is None:
-            raise needs_spark(node.sql(dialect="spark"))
+            raise refused(node)
         kind = comparable_type(found.type)
         if kind is None:
             raise needs_spark(f"column {found.name} of type {found.type}")
@@ -383,12 +393,12 @@ def _nodes(value: object) -> list[exp.Expr]:
 
 def _constant(node: exp.Expr) -> Constant:
     """Return a constant as it is written."""
-    if isinstance(node, exp.Neg):
-        inner = only(node, "this").this
-        if isinstance(inner, exp.Literal) and not inner.is_string:
-            return Constant(Spelling.NUMBER, f"-{inner.this}")
+    if isinstance(node, exp.Neg) and (number := _number(only(node, "this").this)):
+        return Constant(Spelling.NUMBER, f"-{number}")
+    if number := _number(node):
+        return Constant(Spelling.NUMBER, number)
     if isinstance(node, exp.Literal):
-        return Constant(Spelling.TEXT if node.is_string else Spelling.NUMBER, node.this)
+        return Constant(Spelling.TEXT, node.this)
     if isinstance(node, exp.Null):
         return Constant(Spelling.NULL, "null")
     if isinstance(node, exp.Boolean):
@@ -398,7 +408,15 @@ def _constant(node: exp.Expr) -> Constant:
         kind = _TYPED.get(target.this) if not target.expressions else None
         if kind is not None and isinstance(inner, exp.Literal) and inner.is_string:
             return Constant(kind, inner.this)
-    raise needs_spark(node.sql(dialect="spark"))
+    raise refused(node)
+
+
+def _number(node: exp.Expr) -> str | None:
+    """Return a number as it is written; 0.5D and a cast of 0.5 to a double are 0.5e0."""
+    if isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DOUBLE:
+        found = _number(node.this) if isinstance(node.this, exp.Literal) else None
+        return found if found is None or "e" in found.lower() else f"{found}e0"
+    return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
 def _first(node: exp.Expr) -> exp.Expr:

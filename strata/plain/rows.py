@@ -36,6 +36,7 @@ _ARROW: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "short": pa.int16(),
         "integer": pa.int32(),
         "long": pa.int64(),
+        "float": pa.float32(),  # a null beside a column
         "double": pa.float64(),
         "string": pa.string(),
         "boolean": pa.bool_(),

@@ -149,6 +149,9 @@ OTHERS = (
     "not (lower(s) like 'a%')", "startswith(upper(s), 'SS')", "s in ('a', null)", "bo = 'true'",
     "x in (1.5, null)", "not (x not in (0.0, null))", "dd in ('1970-01-01', null)",
     "ts > current_date() - 7", "n >= current_date() - 19000", "ts > '1969-12-31 23:59:59.5-00:30'",
+    "x > 0D", "x = 1.5D", "x in (1.5D, 0D)", "a > 0.5D", "coalesce(x, 0D) > 1D", "a = 7D",
+    "x <> -1D", "b = 9.223372036854775807e18D", "x >= cast(0.1 as double)", "b in (9D, 7)",
+    "a <= -0.5D",
     "coalesce(a, 0) > 6.5", "length(s) in (2, null)", "a % 7 = 0.0",
 )  # fmt: skip
 

@@ -143,6 +143,27 @@ def test_a_part_that_was_merged_after_a_kill_is_counted_once(world: World) -> No
     assert merged > 3
 
 
+def overtaken(world: World, at: int) -> None:
+    """Let the same command run as a whole at one call of an erasure, and look at both."""
+    mine, faster = copy_of(world), list[dict[str, Any]]()
+    faults = Faults(iter([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED]))
+    faults.interlude = lambda: faster.append(erased(mine.stores, *BOBS))
+    stores = replace(
+        mine.stores,
+        blob=FaultyBlob(mine.stores.blob, faults),
+        consensus=FaultyConsensus(mine.stores.consensus, faults),
+    )
+    assert [erased(stores, *BOBS)] == faster, at
+    assert places_of(mine.stores, BOB) == []
+    assert all(mine.machine.load(name).erasing is None for name in mine.machine.names())
+
+
+def test_of_two_runs_at_once_both_return_the_certificate_of_the_faster(world: World) -> None:
+    calls, _ = undisturbed(world)
+    for at in range(30, len(calls), 80):
+        overtaken(world, at)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(SLICES))
 @pytest.mark.parametrize("outcome", KINDS)
@@ -158,3 +179,11 @@ def test_stores_of_the_copy_are_apart(world: World) -> None:
     assert isinstance(mine.stores.settings, StoreSettings)
     erased(mine.stores, "s", "name", BOB)
     assert places_of(world.stores, BOB) != []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(SLICES))
+def test_of_two_runs_at_once_both_return_one_certificate(world: World, first: int) -> None:
+    calls, _ = undisturbed(world)
+    for at in range(10 + first, len(calls), SLICES):
+        overtaken(world, at)

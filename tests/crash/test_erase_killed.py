@@ -5,6 +5,7 @@ the long test; the short one tries some of them.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, repeat
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from strata.compact import compact_shard
-from strata.errors import StrataError
+from strata.errors import Conflict, Fenced, StrataError
 from strata.model.settings import StoreSettings
 from strata.state.state import State
 from strata.store.memory import MemoryBlob, MemoryConsensus
@@ -162,6 +163,32 @@ def test_of_two_runs_at_once_both_return_the_certificate_of_the_faster(world: Wo
     calls, _ = undisturbed(world)
     for at in range(30, len(calls), 80):
         overtaken(world, at)
+
+
+def test_what_a_killed_run_removed_beside_another_is_no_damage(world: World) -> None:
+    (calls, _), fenced = undisturbed(world), 0
+    for at in range(20, 80, 12):
+        mine = copy_of(world)
+        killed = failing(mine.stores, iter([*repeat(Outcome.WORKS, len(calls) - 12), KINDS[0]]))
+        faults = Faults(iter([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED]))
+
+        def beside(stores: Stores = killed) -> None:
+            with suppress(CrashError):  # unless the other has done so much that it ends before
+                erased(stores, *BOBS)
+
+        faults.interlude = beside
+        stores = replace(
+            mine.stores,
+            blob=FaultyBlob(mine.stores.blob, faults),
+            consensus=FaultyConsensus(mine.stores.consensus, faults),
+        )
+        try:
+            erased(stores, *BOBS)
+        except (Conflict, Fenced) as error:
+            fenced += isinstance(error, Fenced)
+            assert erased(mine.stores, *BOBS)["complete"]
+        assert places_of(mine.stores, BOB) == []
+    assert fenced
 
 
 @pytest.mark.long

@@ -305,11 +305,11 @@ def _results(
 
 def _take_in(stores: Stores, work: _Work) -> tuple[ReferredFile, ...]:
     """Take in the files that parts refer to and the version lacks."""
-    blob, shard = stores.blob, work.state.name
-    if not referred_files(blob, shard):
+    shard = work.state.name
+    if not referred_files(stores.blob, shard):
         return ()
     needed = {file.address for file in work.peer.files(work.version)}
-    return tuple(take_in(blob, shard, needed))
+    return tuple(take_in(stores, shard, needed))
 
 
 def _streams(work: _Work, flows: Sequence[Flow], counted: RowTally) -> list[Iterator[pa.Table]]:

@@ -5,7 +5,7 @@ functions that apply it to the shard, and the same reads are planned before and 
 nothing more is not given.
 """
 
-from strata.advise.follow import bring_along, carry_out
+from strata.advise.follow import bring_all_along, carry_out
 from strata.advise.measure import Advice, Advised, advise
 
-__all__ = ["Advice", "Advised", "advise", "bring_along", "carry_out"]
+__all__ = ["Advice", "Advised", "advise", "bring_all_along", "carry_out"]

@@ -1,9 +1,10 @@
 """Change a declaration and bring stored parts along, by the functions behind the commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from strata.compact import compact_shard
+from strata.errors import StrataError
 from strata.history import usage
 from strata.machine.machine import Machine
 from strata.maintain.backfill import backfill_shard
@@ -44,6 +45,28 @@ def bring_along(
         )
 
 
+def bring_all_along(
+    stores: Stores,
+    settings: Settings,
+    steps: Sequence[tuple[str, StoredStep]],
+    *,
+    runner: Runner = serial,
+    log: Callable[[StoredStep], None] = lambda _: None,
+) -> None:
+    """Run commands by which stored parts of shards follow; `log` gets each before it runs.
+
+    Raises: as `bring_along`; the error names the commands that are left. The declarations are what
+    was asked for by then, so the same request again finds nothing to do.
+    """
+    for number, (shard, step) in enumerate(steps):
+        log(step)
+        try:
+            bring_along(stores, settings, shard, step, runner)
+        except StrataError as error:
+            error.details["left_to_run"] = "; ".join(one.command for _, one in steps[number:])
+            raise
+
+
 def carry_out(  # noqa: PLR0913  what, where, and how
     stores: Stores,
     settings: Settings,
@@ -57,10 +80,14 @@ def carry_out(  # noqa: PLR0913  what, where, and how
     """Give a shard another declaration, then bring its stored parts along.
 
     `state` is the state that was looked at. `log` gets a line for each step.
-    Raises: as `redeclare` and `bring_along`; InvalidRequest for statistics that do not fit.
+    Raises: as `redeclare` and `bring_all_along`; InvalidRequest for statistics that do not fit.
     """
     check_statistics(spec, state.relation)
     Machine(stores).apply(state.name, partial(redeclare, asked=spec, seen=state.spec))
-    for step in steps:
-        log(f"{step.command}: {step.parts:,} parts")
-        bring_along(stores, settings, state.name, step, runner)
+    bring_all_along(
+        stores,
+        settings,
+        [(state.name, step) for step in steps],
+        runner=runner,
+        log=lambda step: log(f"{step.command}: {step.parts:,} parts"),
+    )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from strata.advise import bring_along
+from strata.advise import bring_all_along
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ReasonOption, WhoOption, answer
 from strata.cli.maintain import TASKS
@@ -82,10 +82,13 @@ def apply(
         _agreed(plans, yes=yes, confirm=confirm, code=code)
         apply_plans(context.machine, plans)
         if stored:
-            for plan in todo:
-                for step in plan.then:
-                    remark(f"{step.command}: {shown_count(step.parts, 'part')}")
-                    bring_along(context.stores, context.settings, plan.shard, step, threads(TASKS))
+            bring_all_along(
+                context.stores,
+                context.settings,
+                [(plan.shard, step) for plan in todo for step in plan.then],
+                runner=threads(TASKS),
+                log=lambda step: remark(f"{step.command}: {shown_count(step.parts, 'part')}"),
+            )
     document = {
         "path": where,
         "code": code,

@@ -25,8 +25,8 @@ def own(
 ) -> Answer:
     """Copy files of others that parts refer to into the store; then their owner may remove them."""
     context.machine.load(shard)
-    blob = context.stores.blob
-    found = referred_files(blob, shard) if dry_run else take_in(blob, shard)
+    stores = context.stores
+    found = referred_files(stores.blob, shard) if dry_run else take_in(stores, shard)
     listed = [one.to_json() for one in found]
     size = sum(one.size_bytes for one in found)
     document = {"shard": shard, "files": listed, "bytes": size, "dry_run": dry_run}

@@ -9,10 +9,11 @@ from typing import Final
 
 from strata.erase.notes import ASIDE, Cleared, expunging, remove_blob
 from strata.erase.remove import Waiting
-from strata.errors import Unavailable
+from strata.errors import Fenced, Unavailable
 from strata.gc.reach import reach
 from strata.machine.machine import Machine
 from strata.state.erasing import readers_before
+from strata.state.state import State
 from strata.store.interface import Scrubbing
 from strata.store.keys import BlobKind, blob_kind, generation_of, shard_prefix
 from strata.store.open import Stores
@@ -37,7 +38,8 @@ DERIVED: Final = frozenset(
 def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cleared) -> None:
     """Drop the states before `closed`, then every blob that only they led to.
 
-    Raises: Unavailable when readers hold such a state for too long; Corrupt for a damaged manifest.
+    Raises: Unavailable when readers hold such a state for too long; Corrupt for a damaged manifest;
+    Fenced when another run has ended the erasure.
     """
     machine = Machine(stores)
 
@@ -51,8 +53,7 @@ def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cl
     machine.forget_before(name, closed)
     _check_forgotten(machine, name, closed)
     blob, head = expunging(stores), machine.load(name)
-    assert head.erasing is not None
-    fence = head.erasing.generation
+    fence = _generation_of(head, cleared.erasure)
     found = reach(machine, head, fence, stores.clock())
     listed = retry(lambda: [*stores.blob.list(shard_prefix(name))])
     for kind in sorted(DERIVED):
@@ -71,6 +72,18 @@ def clear(stores: Stores, name: str, closed: int, patience: Waiting, cleared: Cl
     cleared.note(ASIDE, aside)
     for key in aside:
         retry(partial(blob.expunge, key))
+
+
+def _generation_of(head: State, erasure: str) -> int:
+    """Return the generation in which all rows of an erasure were gone. Raises: Fenced."""
+    if head.erasing is None or head.erasing.id != erasure:
+        raise Fenced(
+            "another run of this erasure has ended it",
+            shard=head.name,
+            id=erasure,
+            cure=f"`strata erasures {head.name}` shows its certificate",
+        )
+    return head.erasing.generation
 
 
 def _check_forgotten(machine: Machine, name: str, closed: int) -> None:

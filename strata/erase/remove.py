@@ -32,6 +32,7 @@ from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs, stats_rows
 from strata.kernels.arrays import Ints
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.machine.writer_lease import Lease
 from strata.model.runner import Runner, serial
 from strata.model.sums import MODULUS, wrapped
@@ -144,12 +145,15 @@ class Removal:
         """Remove the rows and close the erasure; return the first seqno without any.
 
         Raises: Unavailable when writers stay at work for too long; Conflict when others are faster
-        again and again; Corrupt.
+        again and again; Fenced when another run of the erasure is; Corrupt.
         """
         clean: set[str] = set()
         forget_undone(self.stores, self.shard, erasure.id)
         for _ in range(ROUNDS):
-            with Lease(self.machine, self.shard, erasing.ERASER) as lease:
+            with (
+                Lease(self.machine, self.shard, erasing.ERASER) as lease,
+                noticed(self.machine, self.shard, "cleaned"),  # by another run of the erasure
+            ):
                 self._round(erasure, clean, lease.name)
             closing = self._closed(clean)
             if closing.erasure.closed and not closing.unseen:

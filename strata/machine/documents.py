@@ -29,6 +29,11 @@ DAMAGED: Final = (
 class _DroppedError(Exception):
     """A document that another builds upon is no longer stored, or never was."""
 
+    def __init__(self, stored: Versioned, reason: str) -> None:
+        """Name the document that builds upon it."""
+        super().__init__(reason)
+        self.stored = stored
+
 
 class Documents:
     """The documents of all shards of one consensus."""
@@ -51,7 +56,7 @@ class Documents:
                 return self._version(name, head)
             except _DroppedError as error:
                 if head == last:  # nobody committed meanwhile, so it is really missing
-                    raise _missing(name, head, error) from error
+                    raise _missing(name, error) from error
                 last = head
         raise Corrupt("what the newest state builds upon is dropped again and again", shard=name)
 
@@ -60,17 +65,27 @@ class Documents:
 
         Raises: as `head`.
         """
+        last: Sequence[Versioned] = ()
+        for _ in range(TRIES):
+            stored = self._scan(name, low, limit)
+            try:
+                return self._states(name, stored)
+            except _DroppedError as error:
+                if stored == last:  # nobody drops documents now, so it is really missing
+                    raise _missing(name, error) from error
+                last = stored
+        raise Corrupt("what states build upon is dropped again and again", shard=name)
+
+    def _states(self, name: str, page: Sequence[Versioned]) -> list[State]:
+        """Return the states of some documents. Raises: as `_version`."""
         found: list[State] = []
         before: Version | None = None
-        for stored in self._scan(name, low, limit):
+        for stored in page:
             link = _link(name, stored)
             if before is not None and link is not None and link.before == before.digest:
                 before = _read(name, stored, before)
             else:
-                try:
-                    before = self._version(name, stored)
-                except _DroppedError as error:
-                    raise _missing(name, stored, error) from error
+                before = self._version(name, stored)
             found.append(before.state)
         return found
 
@@ -99,7 +114,8 @@ class Documents:
             return _read(name, stored, before)
         page = self._scan(name, link.base, stored.seqno - link.base)
         if [one.seqno for one in page] != list(range(link.base, stored.seqno)):
-            raise _DroppedError(f"of {link.base} to {stored.seqno - 1} {len(page)} are stored")
+            reason = f"of {link.base} to {stored.seqno - 1} {len(page)} are stored"
+            raise _DroppedError(stored, reason)
         known = (n for n in range(len(page) - 1, 0, -1) if versions.known(page[n].data))
         for one in page[next(known, 0) :]:
             before = _read(name, one, before)
@@ -142,11 +158,11 @@ def _named(name: str, stored: Versioned, error: Corrupt) -> Corrupt:
     return Corrupt(error.message, **where, **error.details, cure=DAMAGED)
 
 
-def _missing(name: str, stored: Versioned, error: _DroppedError) -> Corrupt:
+def _missing(name: str, error: _DroppedError) -> Corrupt:
     return Corrupt(
         "states that a state builds upon are missing",
         shard=name,
-        seqno=stored.seqno,
+        seqno=error.stored.seqno,
         reason=str(error),
         cure=DAMAGED,
     )

@@ -222,8 +222,10 @@ class Publication:
         now_ms = max(self.stores.clock(), base.last_updated_ms + 1)
         # Snapshots of a table with other ids than its parts would show no column.
         expire = expire or not have_ids_of_parts(mapping_of(base))
-        gone = expired(base, held.seqno, now_ms - (0 if expire else self.keep_ms))
-        lapsed = current is not None and number_in(current, STATE) < held.seqno
+        # An erasure waits for the hold of what shows a state of before, also if nothing differs.
+        first = max(held.seqno, state.erasing.closed if state.erasing else 0)
+        gone = expired(base, first, now_ms - (0 if expire else self.keep_ms))
+        lapsed = current is not None and number_in(current, STATE) < first
         if current is not None and said_in(current, CONTENT) == content and not lapsed:
             of_gone = _named(self.place, gone)
             if gone:

@@ -15,6 +15,10 @@ synced; meanwhile nobody may add to it. Only who had the log open learns of the 
 and may be killed then. So each failure is counted as a sync that has begun and never ended, and so
 is a sync whose process was killed: while the counters differ, the next sync writes the log again.
 
+SQLite itself would sync the log as well, before it copies it into the database, and forget a
+failure. So it copies nothing within a commit: `copy_log` does, as a sync of its own, which counts
+as never ended where it fails.
+
 All processes map a small file `-sync` beside the database. It counts the syncs begun and ended,
 written only by the holder of the file's lock, and has the greatest durable number of each key. The
 file may be deleted while no process runs. It starts anew after each boot of the machine, since its
@@ -28,7 +32,8 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -116,25 +121,49 @@ class GroupSync:
                 os.close(file)
         self._file = self._log_file = -1
 
+    def copy_log(self) -> None:
+        """Copy the log into the database, as far as readers let, unless somebody syncs now.
+
+        It is a sync that never ends where it fails: the next one writes the log again.
+        """
+        with self._alone() as alone:
+            words = self._words
+            if not alone or words[_BEGUN] != words[_ENDED]:
+                return
+            number = words[_BEGUN] + 1
+            words[_BEGUN] = number
+            # SQLite syncs nothing where it finds nothing to copy.
+            if _is_copied(self._database) and _is_synced(self._opened()):
+                words[_ENDED] = number
+
     def _lead(self, key: str) -> bool:
         """Sync for all waiting processes; False when another one is syncing."""
-        if not self._thread.acquire(blocking=False):
-            return False
-        try:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-            try:
+        with self._alone() as alone:
+            if alone:
                 self._sync()
                 tag, slot = _tag(key)
                 if not self._words[_TAGS + slot]:  # an assigned slot belongs to its key for ever
                     self._words[_TAGS + slot] = tag
+        return alone
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Hold the lock of those who sync; False when another one has it."""
+        if not self._thread.acquire(blocking=False):
+            yield False
+            return
+        try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                yield True
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
         finally:
             self._thread.release()
-        return True
 
     def _sync(self) -> None:
         words, log = self._words, self._opened()
@@ -194,6 +223,18 @@ def _is_synced(log: int) -> bool:
         if error.errno not in LOST:
             raise
         return False
+    return True
+
+
+def _is_copied(database: Path) -> bool:
+    """Copy the log into the database; False when its own bytes may be lost."""
+    try:
+        with closing(sqlite3.connect(database, timeout=TURN_S, isolation_level=None)) as opened:
+            opened.execute("PRAGMA wal_autocheckpoint = 0")
+            opened.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    except sqlite3.Error as error:  # on a full disk the log is whole, and copied later
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR)
+        return bool(code & 0xFF != sqlite3.SQLITE_IOERR)
     return True
 
 

@@ -30,7 +30,9 @@ from strata.store.turns import Turns
 
 VERSION: Final = 1  # of the tables, in `PRAGMA user_version`
 BUSY_S: Final = 10.0  # SQLite itself waits this long for a lock
+PAGE_BYTES: Final = 4096
 CHECKPOINT_PAGES: Final = 4000  # of the log, 16 MiB, because states are written whole
+COMMIT_PAGES: Final = 4  # of the log that a commit writes beside its document
 FORMAT_AT: Final = 18  # in the file's header: the version that a writer needs
 WAL_FORMAT: Final = b"\x02"  # with a write-ahead log; 1: with a journal for undoing
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -77,6 +79,7 @@ class Sqlite:
         self.url = url
         self._file = Path(url.database or "").absolute()
         self._sync: GroupSync | None = None
+        self._written = self._copied = 0  # bytes: written since the log was copied, its size then
         self._turns: Turns | None = None
         self._seen: tuple[int, int] | None = None  # the file that was opened
 
@@ -144,6 +147,7 @@ class Sqlite:
         self, cursor: Any, key: str, expected: int | None, seqno: int, data: bytes
     ) -> bool:
         """Add a version if the newest is the expected one."""
+        self._written += len(data) + COMMIT_PAGES * PAGE_BYTES
         try:
             return bool(cursor.execute(self._SET, (key, seqno, data, key, expected)).rowcount == 1)
         except sqlite3.IntegrityError:
@@ -156,6 +160,16 @@ class Sqlite:
         """
         if self._sync is not None and not self._sync.durable(key, seqno):
             self._sync.wait(key, seqno)
+            self._copy_log(self._sync)
+
+    def _copy_log(self, sync: GroupSync) -> None:
+        """Copy a long log into the database: after what this process wrote, or all together."""
+        most = CHECKPOINT_PAGES * PAGE_BYTES
+        with suppress(OSError):  # the version is durable; what failed is known to the next sync
+            size = os.stat(f"{self._file}-wal").st_size
+            if self._written >= most or size - self._copied >= most:
+                self._written, self._copied = 0, size
+                sync.copy_log()
 
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
@@ -275,7 +289,9 @@ class Sqlite:
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         grouped = mode == "wal" and self._grouped()
         connection.execute(f"PRAGMA synchronous = {'NORMAL' if grouped else 'FULL'}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # Within a commit SQLite would forget that the sync before its copy has failed.
+        pages = 0 if grouped else CHECKPOINT_PAGES
+        connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
 
     def _grouped(self) -> bool:
         """Return whether commits are synced in groups, and open the file for it."""

@@ -5,6 +5,7 @@ the long test; the short one tries some of them.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, repeat
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from strata.compact import compact_shard
-from strata.errors import StrataError
+from strata.errors import Conflict, Fenced, StrataError
 from strata.model.settings import StoreSettings
 from strata.state.state import State
 from strata.store.memory import MemoryBlob, MemoryConsensus
@@ -143,6 +144,53 @@ def test_a_part_that_was_merged_after_a_kill_is_counted_once(world: World) -> No
     assert merged > 3
 
 
+def overtaken(world: World, at: int) -> None:
+    """Let the same command run as a whole at one call of an erasure, and look at both."""
+    mine, faster = copy_of(world), list[dict[str, Any]]()
+    faults = Faults(iter([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED]))
+    faults.interlude = lambda: faster.append(erased(mine.stores, *BOBS))
+    stores = replace(
+        mine.stores,
+        blob=FaultyBlob(mine.stores.blob, faults),
+        consensus=FaultyConsensus(mine.stores.consensus, faults),
+    )
+    assert [erased(stores, *BOBS)] == faster, at
+    assert places_of(mine.stores, BOB) == []
+    assert all(mine.machine.load(name).erasing is None for name in mine.machine.names())
+
+
+def test_of_two_runs_at_once_both_return_the_certificate_of_the_faster(world: World) -> None:
+    calls, _ = undisturbed(world)
+    for at in range(30, len(calls), 80):
+        overtaken(world, at)
+
+
+def test_what_a_killed_run_removed_beside_another_is_no_damage(world: World) -> None:
+    (calls, _), fenced = undisturbed(world), 0
+    for at in range(20, 80, 12):
+        mine = copy_of(world)
+        killed = failing(mine.stores, iter([*repeat(Outcome.WORKS, len(calls) - 12), KINDS[0]]))
+        faults = Faults(iter([*repeat(Outcome.WORKS, at), Outcome.INTERRUPTED]))
+
+        def beside(stores: Stores = killed) -> None:
+            with suppress(CrashError):  # unless the other has done so much that it ends before
+                erased(stores, *BOBS)
+
+        faults.interlude = beside
+        stores = replace(
+            mine.stores,
+            blob=FaultyBlob(mine.stores.blob, faults),
+            consensus=FaultyConsensus(mine.stores.consensus, faults),
+        )
+        try:
+            erased(stores, *BOBS)
+        except (Conflict, Fenced) as error:
+            fenced += isinstance(error, Fenced)
+            assert erased(mine.stores, *BOBS)["complete"]
+        assert places_of(mine.stores, BOB) == []
+    assert fenced
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(SLICES))
 @pytest.mark.parametrize("outcome", KINDS)
@@ -158,3 +206,11 @@ def test_stores_of_the_copy_are_apart(world: World) -> None:
     assert isinstance(mine.stores.settings, StoreSettings)
     erased(mine.stores, "s", "name", BOB)
     assert places_of(world.stores, BOB) != []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(SLICES))
+def test_of_two_runs_at_once_both_return_one_certificate(world: World, first: int) -> None:
+    calls, _ = undisturbed(world)
+    for at in range(10 + first, len(calls), SLICES):
+        overtaken(world, at)

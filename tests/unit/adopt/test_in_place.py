@@ -1,8 +1,10 @@
 """Files that stay where they are: which can, what they cost, and what becomes of them later."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +45,9 @@ from strata.store.open import open_stores
 from strata.store.reference import OutsideFile, outside_address, read_outside
 from tests.support.adopted import NAME, Mirror
 from tests.support.erasing import AT_ONCE, WHO
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.support.garbage import SETTINGS as GARBAGE
+from tests.support.stored import copied_stores
 
 ROWS = 20_000
 DAY_MS = 86_400_000
@@ -187,7 +191,7 @@ def test_a_version_that_changes_no_file_changes_nothing(tmp_path: Path, mirror: 
 def test_all_can_be_taken_in_at_any_time(tmp_path: Path, mirror: Mirror) -> None:
     peer = lake(tmp_path, range(ROWS))
     adopt(mirror, peer)
-    assert [one.file for one in take_in(mirror.stores.blob, NAME)] == [
+    assert [one.file for one in take_in(mirror.stores, NAME)] == [
         outside_address(str(file)) for file in files(tmp_path)
     ]
     assert not referred_files(mirror.stores.blob, NAME)
@@ -275,7 +279,7 @@ def test_other_engines_are_not_shown_a_tail(tmp_path: Path) -> None:
         published.publish()
     assert "strata own" in str(caught.value.cure)
 
-    take_in(stores.blob, NAME)
+    take_in(stores, NAME)
     assert published.publish()
 
 
@@ -298,25 +302,65 @@ def test_a_restored_shard_has_them_whole(tmp_path: Path, mirror: Mirror) -> None
     for file in files(tmp_path / "lake"):
         file.unlink()
     assert ids_of(again) == Counter(range(ROWS))
-    assert not take_in(again.stores.blob, NAME)
+    assert not take_in(again.stores, NAME)
+
+
+def erase(mirror: Mirror, id: int) -> dict[str, Any]:
+    def finder(state: State, refs: Sequence[PartRef]) -> dict[str, Ints]:
+        rows = ((ref.key, read_updates(mirror.stores, state, ref)["1"].to_numpy()) for ref in refs)
+        return {key: np.flatnonzero(ids == id) for key, ids in rows}
+
+    filter = Filter(Opaque("a test finds the rows", "boolean"), f"id = {id}", 0, 0)
+    work = Eraser(mirror.stores, ErasureRequest(NAME, filter.sql), filter, finder, patience=AT_ONCE)
+    return work.erase(at_ms=mirror.stores.clock(), **WHO)
 
 
 def test_erased_rows_go_with_the_reference(tmp_path: Path, mirror: Mirror) -> None:
     adopt(mirror, lake(tmp_path, range(ROWS)))
 
-    def finder(state: State, refs: list[PartRef]) -> dict[str, Ints]:
-        rows = ((ref.key, read_updates(mirror.stores, state, ref)["1"].to_numpy()) for ref in refs)
-        return {key: np.flatnonzero(ids == 7) for key, ids in rows}
-
-    filter = Filter(Opaque("a test finds the rows", "boolean"), "id = 7", 0, 0)
-    work = Eraser(mirror.stores, ErasureRequest(NAME, filter.sql), filter, finder, patience=AT_ONCE)
-    certificate = work.erase(at_ms=mirror.stores.clock(), **WHO)
+    certificate = erase(mirror, 7)
 
     assert certificate["complete"]
     assert any("adopted" in str(one) for one in certificate["not_reached"])
     assert ids_of(mirror) == Counter(range(ROWS)) - Counter([7])
     assert not [*mirror.stores.blob.list(reference_prefix(NAME))]
     assert files(tmp_path)[0].exists()
+
+
+def test_what_is_taken_in_beside_an_erasure_brings_no_erased_row_back(tmp_path: Path) -> None:
+    peer, faults, ended, refused = lake(tmp_path, range(9)), Faults(), 0, 0
+    begun = Mirror()
+    begun.create()
+    begun.adopt(peer, in_place=InPlace(math.inf))
+    for at in range(40):
+        mirror = Mirror(copied_stores(begun.stores))
+
+        def beside(mirror: Mirror = mirror) -> None:
+            nonlocal ended
+            with suppress(Unavailable):  # it waits for who takes files in
+                ended += erase(mirror, 7)["complete"]
+
+        faults.interlude = beside
+        faults.plan([*[Outcome.WORKS] * at, Outcome.INTERRUPTED])
+        stores = replace(
+            mirror.stores,
+            blob=FaultyBlob(mirror.stores.blob, faults),
+            consensus=FaultyConsensus(mirror.stores.consensus, faults),
+        )
+        with suppress(Unavailable):
+            take_in(stores, NAME)
+        if faults.drawn[Outcome.INTERRUPTED] <= at:
+            break
+        if Machine(mirror.stores).load(NAME).erasing is not None:
+            if referred_files(mirror.stores.blob, NAME):
+                refused += 1
+                with pytest.raises(Unavailable, match="while rows are erased"):
+                    take_in(mirror.stores, NAME)
+            assert erase(mirror, 7)["complete"]
+        assert ids_of(mirror) == Counter(range(9)) - Counter([7])
+        assert not [*mirror.stores.blob.list(reference_prefix(NAME))], at
+    assert min(ended, refused) > 0
+    assert at > 8
 
 
 def test_a_sweep_removes_the_reference_and_never_the_file(tmp_path: Path, mirror: Mirror) -> None:

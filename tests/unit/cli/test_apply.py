@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.config.settings import load_settings
+from strata.errors import Unavailable
 from strata.maintain.exchange import manifest_of
 from strata.state.state import State
 from strata.store.open import open_stores
@@ -149,6 +150,25 @@ def test_another_order_is_migrated(cli: Declared) -> None:
     assert {run.order for b in cli.state().batches for run in b.runs} == {(2, 1, 3)}
     assert cli.json("read", "events")["rows"] == 50
     assert cli.plan("--check")["exit"] == 0
+
+
+def test_a_failure_behind_the_declaration_names_the_commands_that_are_left(
+    cli: Declared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard is what its file declares by then: the same command again has nothing to do."""
+    cli.ingest(0, *ROWS)
+    cli.declare(SPEC + "order: [kind]\n")
+
+    def fails(*_: object, **__: object) -> None:
+        raise Unavailable("the store is away", certain=True)
+
+    monkeypatch.setattr("strata.advise.follow.compact_shard", fails)
+    code, _, err = cli.run("apply", "--yes", "--stored")
+    assert code == Unavailable.exit_code
+    assert "left_to_run='strata compact events --migrate'" in err
+    monkeypatch.undo()
+    assert cli.run("compact", "events", "--migrate")[0] == 0
+    assert {run.order for b in cli.state().batches for run in b.runs} == {(2, 1, 3)}
 
 
 def test_only_the_plan_that_was_seen_takes_a_column_away(cli: Declared) -> None:

@@ -53,7 +53,7 @@ def test_sorted_files_stay_and_others_are_copied_once(world: World) -> None:
     with pytest.raises(Corrupt, match="changed or removed by its owner"):
         world.rows()
     Path(files[0] + ".aside").rename(files[0])
-    assert len(take_in(world.stores.blob, "s")) == 2
+    assert len(take_in(world.stores, "s")) == 2
     for file in files:
         Path(file).unlink()
     assert world.rows() == stored(ids)

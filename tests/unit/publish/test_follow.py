@@ -114,6 +114,23 @@ def test_an_erasure_does_not_wait_for_a_table_that_it_can_let_go(world: World) -
     assert len(table.snapshots()) == 1
 
 
+def test_an_erasure_does_not_wait_for_a_table_from_which_nothing_goes(world: World) -> None:
+    """Its snapshot shows all that the newest state has, of a state of before."""
+    publish(world)
+    let_go = partial(expire_published, world.stores, said(world))
+    elsewhere = world.publication()
+    elsewhere.publish()
+    with pytest.raises(Unavailable, match="goes on when others have ended") as caught:
+        eraser(world.stores, "shard", "id", 99, let_go=let_go).erase(at_ms=world.now[0], **WHO)
+    assert caught.value.details["waits_for"] == elsewhere.hold
+
+    assert elsewhere.publish().new
+    found = eraser(world.stores, "shard", "id", 99, let_go=let_go).erase(at_ms=world.now[0], **WHO)
+    assert found["complete"]
+    assert not elsewhere.publish().new
+    assert world.read() == world.expected()
+
+
 def test_a_damaged_table_does_not_end_an_erasure(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

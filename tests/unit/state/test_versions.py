@@ -249,22 +249,27 @@ def test_what_is_kept_is_kept_with_what_it_builds_upon(machine: Machine) -> None
 
 
 class Overtaken(MemoryConsensus):
-    """A store in which, while the newest document is read, others are committed and old dropped."""
+    """A store in which, behind one call of a kind, others are committed and old ones dropped."""
 
-    def __init__(self, inner: MemoryConsensus, meanwhile: Any) -> None:
+    def __init__(self, inner: MemoryConsensus, meanwhile: Any, behind: str = "head") -> None:
         super().__init__()
-        self.inner, self.meanwhile = inner, meanwhile
+        self.inner, self.meanwhile, self.behind = inner, meanwhile, behind
 
     def head(self, key: str) -> Versioned | None:
         found = self.inner.head(key)
-        if self.meanwhile is not None:
-            meanwhile, self.meanwhile = self.meanwhile, None
-            meanwhile()
-            versions.forget_known()
+        self.overtake("head")
         return found
 
     def scan(self, key: str, from_seqno: int, limit: int) -> list[Versioned]:
-        return self.inner.scan(key, from_seqno, limit)
+        found = self.inner.scan(key, from_seqno, limit)
+        self.overtake("scan")
+        return found
+
+    def overtake(self, call: str) -> None:
+        if self.meanwhile is not None and call == self.behind:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+            versions.forget_known()
 
 
 def test_what_is_dropped_while_it_is_read_is_read_anew(machine: Machine) -> None:
@@ -281,6 +286,23 @@ def test_what_is_dropped_while_it_is_read_is_read_anew(machine: Machine) -> None
     versions.forget_known()
     slow = replace(machine.stores, consensus=Overtaken(inner, meanwhile))
     assert Machine(slow, sleep=lambda _: None).load("events").upper == 200
+
+
+def test_states_that_are_dropped_while_a_page_is_read_are_no_damage(machine: Machine) -> None:
+    """Each 64th commit drops some: who read others then was told to restore from a backup."""
+    fill(machine, 100)
+    newest, inner = machine.load("events"), machine.stores.consensus
+    assert isinstance(inner, MemoryConsensus)
+    forget = partial(machine.forget, "events", keep=5, keep_ms=-(10**9))
+    slow = Overtaken(inner, forget, behind="scan")
+    versions.forget_known()
+    reader = Machine(replace(machine.stores, consensus=slow), sleep=lambda _: None)
+    page = reader._documents.page("events", newest.seqno - 15, 16)
+    assert slow.meanwhile is None
+    assert page[-1] == newest
+    left = [one.seqno for one in inner.log[state_key("events")]]
+    assert [one.seqno for one in page] == left
+    assert newest.seqno - 15 < left[0]
 
 
 def needed(consensus: MemoryConsensus) -> int:
@@ -302,6 +324,9 @@ def test_a_document_that_is_missing_in_between_is_named(machine: Machine) -> Non
         machine.load("events")
     assert caught.value.details["seqno"] == 31
     assert "backup" in str(caught.value.cure)
+    with pytest.raises(Corrupt, match="builds upon are missing") as caught:
+        machine.at("events", 31)
+    assert caught.value.details["seqno"] == 31
 
 
 def test_a_damaged_one_in_between_is_named(machine: Machine) -> None:

@@ -6,12 +6,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from strata.errors import Unavailable
-from strata.store import group_sync
+from strata.store import group_sync, sqlite
 from strata.store.group_sync import GroupSync
 from strata.store.interface import Versioned
 from strata.store.sql import SqlConsensus
@@ -219,6 +220,47 @@ def test_after_a_kill_within_a_sync_the_log_is_written_again(
     opened[1].wait("b", 1)
     opened[2].wait("b", 2)
     assert len(moved) == 1
+
+
+def test_a_sync_that_fails_as_the_log_is_copied_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where SQLite copied it within a commit, it forgot that; later openers learn of nothing."""
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 20)
+    consensus, other = (SqlConsensus(f"sqlite:///{tmp_path}/c.db") for _ in range(2))
+    copy, copied = group_sync._is_copied, list[bool]()
+
+    def once(database: Path) -> bool:
+        copied.append(bool(copied) and copy(database))  # the first one fails
+        return copied[-1]
+
+    monkeypatch.setattr(group_sync, "_is_copied", once)
+    for number in count(1):
+        new = Versioned(number, b"x" * 9000)
+        assert consensus.compare_and_set("a", number - 1 or None, new)
+        if copied:
+            break
+    size, written = (tmp_path / "c.db").stat().st_size, noted_writes(monkeypatch)
+    assert other.compare_and_set("b", None, Versioned(1, b""))
+    assert written == [b"log", b"sync", b"sync"]
+    assert copied == [False, True]
+    assert (tmp_path / "c.db").stat().st_size > size, "nothing else copies the log"
+    consensus.close()
+    other.close()
+
+
+def test_on_a_full_disk_the_log_is_whole_and_copied_later(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for code, whole in ((sqlite3.SQLITE_FULL, True), (sqlite3.SQLITE_IOERR_FSYNC, False)):
+
+        def failed(*_: object, code: int = code, **__: object) -> None:
+            error = sqlite3.OperationalError("no")
+            error.sqlite_errorcode = code
+            raise error
+
+        monkeypatch.setattr(sqlite3, "connect", failed)
+        assert group_sync._is_copied(database) == whole
 
 
 def test_what_was_acknowledged_or_read_survives_a_power_cut(

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.ingest.land.recode import forbidden, said_header, why_no_text
-from strata.ingest.readers.cures import TOO_FINE, Problem, is_too_fine
+from strata.ingest.readers.cures import TOO_FINE, VARIANT, Problem, has_variant, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -255,6 +255,8 @@ def _reject(raw: RawFile, row: int, value: BadValue, located: Located) -> Reject
             reason = f"{reason}: {why_no_text(field, raw.encoding)}"
         case Problem.TOO_FINE:
             reason = f"{reason}: {TOO_FINE}"
+        case Problem.VARIANT:
+            reason = f"{reason}: {VARIANT}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = said_header(raw.header, text, raw.encoding)
@@ -271,6 +273,8 @@ def _problem(raw: RawFile, row: int, value: BadValue) -> Problem:
     if raw.header is not None and not _is_text(values, row):
         foreign = raw.encoding != UTF_8 and forbidden(values[row].as_py() or b"") is not None
         return Problem.OTHER_ENCODING if foreign else Problem.NOT_UTF8
+    if has_variant(values) and value.reason != NULL:
+        return Problem.VARIANT
     return Problem.TOO_FINE if value.of_moment and is_too_fine(values, row) else Problem.OTHER
 
 

@@ -99,7 +99,9 @@ class RawFile:
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
-    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
+    # For rows that are not text; with the ids of the shard's columns by name.
+    keep: Callable[[Mapping[str, Raw], int, Mapping[str, int]], str | None] | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)  # of the shard's columns, by its names
     called: Mapping[str, str] = field(default_factory=dict)  # the file's names of some columns
     nulls: Collection[str] = ()  # of CSV: null where they are quoted, too, if the type has no texts
     encoding: str = UTF_8  # of CSV
@@ -260,7 +262,7 @@ def _reject(raw: RawFile, row: int, value: BadValue, located: Located) -> Reject
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = said_header(raw.header, text, raw.encoding)
-    header = header if raw.keep is None else raw.keep(raw.columns, row)
+    header = header if raw.keep is None else raw.keep(raw.columns, row, raw.ids)
     return Reject(raw.file, line, column, shown, reason, text, header)
 
 

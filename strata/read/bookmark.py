@@ -1,4 +1,4 @@
-"""Where a sink is: whose changes it has, up to which time, and of which rows and columns."""
+"""Where a sink is: whose changes it has, which rows and columns, and up to which time."""
 
 import json
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def _nameless(expr: Expr) -> Expr:
             return expr
 
 
-def check_same(there: Bookmark, mine: Bookmark) -> None:
+def check_same_wish(there: Bookmark, mine: Bookmark) -> None:
     """Refuse a sink that has something else than is wanted now.
 
     Raises: InvalidRequest for changes of another consumer, for other rows or columns, and for a

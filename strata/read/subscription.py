@@ -27,7 +27,7 @@ from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
-from strata.read.bookmark import Bookmark, check_same, what_is_wanted
+from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
 from strata.read.changes import Planned, changes, planned_stretch
 from strata.read.scan import DEFAULTS, scan_schema
 from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move_on, moved_by
@@ -67,7 +67,7 @@ class Delivery:
         at = None
         if there is not None:
             known, mine = Bookmark.of(there), Bookmark.of(self.bookmark)
-            check_same(known, mine)
+            check_same_wish(known, mine)
             at = known.position
         if at == self.lower or (at is None and self.first):
             return
@@ -302,7 +302,7 @@ def _checked(stores: Stores, state: State, consumer: str, wish: Wish, there: Boo
     """Return where a sink is. Raises: InvalidRequest if what it has is not from this consumer."""
     filter = None if wish.where is None else wish.where(state)
     wanted = what_is_wanted(state, wish.columns, filter)
-    check_same(there, Bookmark(there.position, state.name, consumer, 0, *wanted))
+    check_same_wish(there, Bookmark(there.position, state.name, consumer, 0, *wanted))
     now = commit_ms_before(stores.blob, state, there.position)
     if there.position > state.upper or (there.commit_ms and now != there.commit_ms):
         raise InvalidRequest(

@@ -15,7 +15,7 @@ from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.ledger import commit_at
 from strata.machine.machine import Machine
 from strata.model.settings import ReadSettings
-from strata.read.bookmark import Bookmark, check_same, what_is_wanted
+from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
 from strata.read.folder_sink import ParquetFolder
 from strata.read.subscription import Subscription, Wish, following
 from strata.state.consumers import consumers_of
@@ -276,9 +276,9 @@ def test_a_column_under_the_name_of_another_is_refused(stores: Stores) -> None:
         Bookmark(20, "shard", "c", 0, *what_is_wanted(found, ["id"], None))
         for found in (state, replace(state, relations=(another,)))
     )
-    check_same(one, one)
+    check_same_wish(one, one)
     with pytest.raises(InvalidRequest, match="had this name before") as refused:
-        check_same(one, other)
+        check_same_wish(one, other)
     assert refused.value.details == {"column": "id", "id": 7, "id_there": 1}
     former = replace(one, wanted=one.wanted.rpartition(".")[0])
-    check_same(former, one)  # of a version that kept no ids
+    check_same_wish(former, one)  # of a version that kept no ids

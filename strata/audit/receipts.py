@@ -42,9 +42,11 @@ from strata.store.cures import unreadable
 from strata.store.keys import content_hash, names_content, receipt_key, receipt_prefix
 from strata.store.open import Stores
 from strata.store.retry import retry
+from strata.store.small_file import limited_bytes
 from strata.store.whole_file import written_whole
 
 RECEIPT_VERSION: Final = 1
+BYTES_MAX: Final = 1 << 30  # of a receipt in a file: some ten million parts
 KEPT_PARTS_MAX: Final = 200_000  # a receipt of more parts would take several megabytes each night
 RECEIPTS: Final = "`strata read --receipt FILE` writes one, and each validation keeps its own"
 SKIPPING: Final = ("audit", "on")  # modes in which a read leaves parts out
@@ -133,7 +135,7 @@ def read_receipt(path: Path) -> Receipt:
     Raises: InvalidRequest for a file that is not a receipt; Unavailable where the disk fails.
     """
     try:
-        return _parsed(path.read_bytes(), str(path))
+        return _parsed(limited_bytes(path, BYTES_MAX, "the receipt", RECEIPTS), str(path))
     except OSError as error:
         raise unreadable("the receipt", error, file=str(path), cure=RECEIPTS) from error
 

@@ -20,6 +20,7 @@ from strata.cli.start import (
     collect_seldom,
     error_without_file,
     leave_pandas_out,
+    limit_reached,
     open_streams,
     without_output,
 )
@@ -106,6 +107,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except StrataError as error:
         raise SystemExit(_say(error)) from None
     except OSError as error:
+        limit = limit_reached(error)
+        if limit is not None:
+            raise SystemExit(_say(limit)) from None
         meant = error_without_file(error)
         if meant is None:
             raise

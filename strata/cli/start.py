@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Final
 
 from strata.errors import InvalidRequest, StrataError, Unavailable
+from strata.store.cures import CURES
 
 LOCALE: Final = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set decides
 MADE_BEFORE_COLLECTED: Final = 50_000  # objects; Python's own choice is 700
@@ -99,6 +100,22 @@ def without_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
+
+
+def limit_reached(error: OSError) -> StrataError | None:
+    """Return the error of a process that has no number for another open file; None: another one.
+
+    It may arise anywhere, also while a module is imported.
+    """
+    if error.errno not in (errno.EMFILE, errno.ENFILE):
+        return None
+    return Unavailable(
+        "this process may not open another file",
+        certain=False,
+        file=error.filename,
+        reason=error.strerror,
+        cure=f"{CURES[errno.EMFILE]}, as `ulimit -n 1024` does, and run again",
+    )
 
 
 def error_without_file(error: OSError) -> StrataError | None:

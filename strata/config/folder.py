@@ -9,10 +9,12 @@ import yaml
 
 from strata.errors import InvalidRequest
 from strata.store.cures import unreadable
+from strata.store.small_file import limited_bytes
 
 DEPTH_MAX: Final = 100  # of a declaration
 VALUES_MAX: Final = 100_000
 BYTES_MAX: Final = 2**20  # of a file; a schema of thousands of columns takes a fifth of it
+SMALLER: Final = "name ranges instead of a list of values, or write several files"
 
 
 def yaml_files(folder: str | Path) -> list[Path]:
@@ -45,15 +47,8 @@ def yaml_mapping(path: Path) -> dict[str, Any]:
     Raises: InvalidRequest naming the file; Unavailable where it cannot be read now.
     """
     try:
-        if (found := path.stat().st_size) > BYTES_MAX:
-            raise InvalidRequest(
-                "the file is too large for a declaration",
-                file=str(path),
-                bytes=found,
-                most=BYTES_MAX,
-                cure="name ranges instead of a list of values, or write several files",
-            )
-        loader = _Loader(path.read_text(encoding="utf-8"))
+        data = limited_bytes(path, BYTES_MAX, "the declaration", SMALLER)
+        loader = _Loader(data.decode())
         root = loader.get_single_node()
         if _values(root, {}, DEPTH_MAX) > VALUES_MAX:
             raise _too_large(path)

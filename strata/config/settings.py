@@ -21,10 +21,12 @@ from strata.model.declared import as_declared, converted, hints_of
 from strata.model.near import one_of
 from strata.model.settings import Settings, without_password
 from strata.store.cures import unreadable
+from strata.store.small_file import limited_bytes
 
 CONFIG_VARIABLE: Final = "STRATA_CONFIG"
 PREFIX: Final = "STRATA__"
 DEFAULT: Final = "default"
+BYTES_MAX: Final = 2**20  # of a file; all settings there are take a hundredth of it
 # Settings of former versions, and what says the same today.
 MOVED: Final = {
     "usage.statsd": "metrics.statsd, which is for reads as well",
@@ -157,9 +159,16 @@ def _unknown(setting: str, cure: str, **where: str) -> InvalidRequest:
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        data = limited_bytes(Path(file), BYTES_MAX, "the settings file", "name another file")
+        return tomllib.loads(data.decode())
     except OSError as error:
         raise unreadable("the settings file", error, file=file) from error
+    except RecursionError as error:
+        raise InvalidRequest(
+            "the settings file is nested too deeply",
+            file=file,
+            cure="sections, and plain values in them",
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(
             "the settings file is not TOML", file=file, reason=str(error)

@@ -240,8 +240,9 @@ def ingest_now(
         try:
             placed = replace(step, lower=lower, upper=now + 1, token=token, empty=False)
             return _one(stores, settings, name, placed, write_format=write_format, runner=runner)
-        except (Conflict, InvalidRequest):
-            if machine.load(name).upper <= lower or attempt == TRIES:
+        except (Conflict, InvalidRequest):  # somebody took this time, or did the same just now
+            overtaken = machine.load(name).upper > lower or machine.committed(name, token)
+            if not overtaken or attempt == TRIES:
                 raise
     raise AssertionError("the last try returns or raises")
 

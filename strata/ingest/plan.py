@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, is_packed
+from strata.ingest.land.files import SourceFile, is_packed, unless_changed
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.task import IngestTask, Step
@@ -111,7 +111,8 @@ def split_large(
 
 
 def _split(work: tuple[SourceFile, str], piece_bytes: int) -> Sequence[SourceFile]:
-    return split_file(*work, piece_bytes)
+    with unless_changed(work[:1]):
+        return split_file(*work, piece_bytes)
 
 
 def whole_task(

@@ -226,8 +226,9 @@ def _append(
         batch = write_batch(stores.blob, name, parts, lower, lower + 1, MIN_TIME)
         try:
             machine.append(name, token=token, lower=lower, upper=lower + 1, batch=batch)
-        except InvalidRequest:  # somebody took this time
-            if machine.load(name).upper <= lower or attempt == TRIES:
+        except InvalidRequest:  # somebody took this time, or did the same just now
+            overtaken = machine.load(name).upper > lower or machine.committed(name, token)
+            if not overtaken or attempt == TRIES:
                 raise
         else:
             return sum(part.ref.rows for part in parts)

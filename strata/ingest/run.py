@@ -12,7 +12,13 @@ from strata.format.columns import updates_schema
 from strata.format.part import Description
 from strata.ingest.aside import Aside
 from strata.ingest.in_place import refer_file
-from strata.ingest.land.files import SourceFile, Straight, check_unchanged, fingerprint
+from strata.ingest.land.files import (
+    SourceFile,
+    Straight,
+    check_unchanged,
+    fingerprint,
+    unless_changed,
+)
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.ledger import Taken
 from strata.ingest.readers.bundle import bundles, joined, verified_as
@@ -44,11 +50,12 @@ def ingest_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     2 GiB, even if the rows of a file become large.
     """
     store = open_stores(task.store).blob if blob is None else blob
-    if task.spec.source.in_place:
-        return replace(_run_in_place(store, task), taken=takes(task))
-    read: Hashes = {}
-    result = run_rows(store, task, _read(task, read))
-    return replace(result, taken=takes(task, read))
+    with unless_changed(task.files):
+        if task.spec.source.in_place:
+            return replace(_run_in_place(store, task), taken=takes(task))
+        read: Hashes = {}
+        result = run_rows(store, task, _read(task, read))
+        return replace(result, taken=takes(task, read))
 
 
 def _run_in_place(store: Blob, task: IngestTask) -> TaskResult:
@@ -92,8 +99,9 @@ def check_task(task: IngestTask) -> TaskResult:
     Raises: as `ingest_task`.
     """
     result = TaskResult(task.batch, task.number)
-    for file in _read(task):
-        result = result.plus(file.judged)
+    with unless_changed(task.files):
+        for file in _read(task):
+            result = result.plus(file.judged)
     return result
 
 

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.model.settings import StoreSettings
-from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
+from strata.read.bookmark import BOOKMARK_KEY, Bookmark
+from strata.read.subscription import Delivery
 from strata.store.draft import draft_of, drop_abandoned
 from strata.store.interface import BlobInfo, Expunging
 from strata.store.open import address_of, open_blob

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strata.errors import Corrupt, InvalidRequest, Unavailable
-from strata.read.subscription import BOOKMARK_KEY, Bookmark, Delivery
+from strata.read.bookmark import BOOKMARK_KEY, Bookmark
+from strata.read.subscription import Delivery
 from strata.store.cures import outside_cure
 from strata.store.local_file import open_itself
 

@@ -10,34 +10,30 @@ delivery with its rows has each exactly once (`folder_sink`, `bucket_sink`, `tab
 where it is when it subscribes.
 """
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from strata.errors import Corrupt, Fenced, InvalidRequest
+from strata.errors import Fenced, InvalidRequest
 from strata.expr.filter import Filter
-from strata.expr.nodes import Call, Column, Expr
 from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
+from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
 from strata.read.changes import Planned, changes, planned_stretch
 from strata.read.scan import DEFAULTS, scan_schema
-from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move_on
+from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move_on, moved_by
 from strata.state.state import State
 from strata.store.open import Stores
 
-SHOWN_CHARS: Final = 200  # of a text that is no bookmark, and of what was asked for
-BOOKMARK_KEY: Final = b"strata.bookmark"  # of the metadata of a Parquet file of a delivery
 _a_second: Final = partial(time.sleep, 1.0)
 
 
@@ -48,38 +44,6 @@ class Wish:
     where: Callable[[State], Filter] | None = None  # makes the plain filter for a relation
     columns: Sequence[str] | None = None  # None: all
     step_ms: int | None = None  # most time in one delivery; None: all that is complete
-
-
-@dataclass(frozen=True, slots=True)
-class Bookmark:
-    """Where a sink is: whose changes it has, all of them before a time.
-
-    A shard that was restored, or created again under its name, may have other changes before that
-    time: then they were committed at another moment.
-    """
-
-    position: int
-    shard: str
-    consumer: str
-    commit_ms: int = 0  # when the changes just before the position were committed; 0: unknown
-    wanted: str = ""  # identity of the filter and the columns; empty: unknown
-    asked: str = ""  # the same as it was asked for, for people
-
-    def to_text(self) -> str:
-        """Return it as sinks store it."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def of(text: str) -> "Bookmark":
-        """Return what a sink has stored. Raises: Corrupt."""
-        try:
-            found = Bookmark(**json.loads(text))
-            if any(type(number) is not int for number in (found.position, found.commit_ms)):
-                raise TypeError
-        except (TypeError, ValueError, RecursionError) as error:
-            shown = text[:SHOWN_CHARS]
-            raise Corrupt("a sink has no bookmark but another text", found=shown) from error
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +67,7 @@ class Delivery:
         at = None
         if there is not None:
             known, mine = Bookmark.of(there), Bookmark.of(self.bookmark)
-            _check_same(known, mine)
+            check_same_wish(known, mine)
             at = known.position
         if at == self.lower or (at is None and self.first):
             return
@@ -255,6 +219,7 @@ class Subscription:
         if state.upper <= lower:
             return None
         state = held_state(self._stores, self._shard, self._settings)
+        moved_by(state, self._name, self._session)  # a shard that was created again has others
         upper, wish = self._end(state, lower), self._wish
         filter = None if wish.where is None else wish.where(state)
         stretch, plan = planned_stretch(self._stores, state, lower, upper, filter)
@@ -274,7 +239,7 @@ class Subscription:
             self._shard,
             self._name,
             commit_ms_before(self._stores.blob, state, upper),
-            *_wanted(state, wish.columns, filter),
+            *what_is_wanted(state, wish.columns, filter),
         )
         found_now = Delivery(lower, upper, schema, rows, mark.to_text(), self._first, self)
         self._next, self._first = upper, False
@@ -336,8 +301,8 @@ def following(  # noqa: PLR0913 - what to read, and how
 def _checked(stores: Stores, state: State, consumer: str, wish: Wish, there: Bookmark) -> int:
     """Return where a sink is. Raises: InvalidRequest if what it has is not from this consumer."""
     filter = None if wish.where is None else wish.where(state)
-    wanted = _wanted(state, wish.columns, filter)
-    _check_same(there, Bookmark(there.position, state.name, consumer, 0, *wanted))
+    wanted = what_is_wanted(state, wish.columns, filter)
+    check_same_wish(there, Bookmark(there.position, state.name, consumer, 0, *wanted))
     now = commit_ms_before(stores.blob, state, there.position)
     if there.position > state.upper or (there.commit_ms and now != there.commit_ms):
         raise InvalidRequest(
@@ -348,48 +313,3 @@ def _checked(stores: Stores, state: State, consumer: str, wish: Wish, there: Boo
             cure="begin anew with a new consumer and a new sink",
         )
     return there.position
-
-
-def _wanted(state: State, columns: Sequence[str] | None, filter: Filter | None) -> tuple[str, str]:
-    """Return the identity of what is wanted, and how it was asked for.
-
-    The identity has two halves: one stays when columns get other names, one when they are widened.
-    """
-    ids = None if columns is None else [state.relation.column(name).id for name in columns]
-    names = None if columns is None else [*columns]
-    tree = None if filter is None else repr(_nameless(filter.expr))
-    text = None if filter is None else filter.sql
-    halves = [json.dumps(one).encode() for one in ([ids, tree], [names, text])]
-    rows = "all rows" if filter is None else f"rows where {filter.sql}"
-    asked = f"{rows}, {'all columns' if columns is None else ', '.join(columns)}"
-    digests = (blake2b(half, digest_size=8).hexdigest() for half in halves)
-    return ".".join(digests), asked[:SHOWN_CHARS]
-
-
-def _nameless(expr: Expr) -> Expr:
-    """Return an expression without the names of its columns."""
-    match expr:
-        case Column():
-            return replace(expr, name="", nullable=True)
-        case Call():
-            return replace(expr, args=tuple(map(_nameless, expr.args)))
-        case _:
-            return expr
-
-
-def _check_same(there: Bookmark, mine: Bookmark) -> None:
-    if (there.shard, there.consumer) != (mine.shard, mine.consumer):
-        raise InvalidRequest(
-            "this sink has the changes of another consumer",
-            shard=there.shard,
-            consumer=there.consumer,
-            cure="give each consumer of each shard a sink of its own",
-        )
-    halves = zip(there.wanted.split("."), mine.wanted.split("."), strict=False)
-    if there.wanted and not any(one == other for one, other in halves):
-        raise InvalidRequest(
-            "this sink has other rows or columns than are wanted now",
-            there=there.asked,
-            wanted=mine.asked,
-            cure="ask for what is there, or begin anew with a new consumer and a new sink",
-        )

@@ -76,9 +76,26 @@ def move_on(
     Raises: Fenced when another session has taken over, or the consumer is gone; InvalidRequest for
     a position that is not complete yet.
     """
+    found = moved_by(state, name, session)
+    position = max(found.position, position)
+    _check_position(state, name, position)
+    return _moved(state, now_ms, name, session, position, keep_ms)
+
+
+def moved_by(state: State, name: str, session: str) -> Consumer:
+    """Return a consumer that a session may move on.
+
+    Raises: Fenced when another session has taken over, or the consumer is gone: it was removed, or
+    its shard was dropped, and perhaps created again.
+    """
     known = find_hold(state, CONSUMERS + name)
     if known is None:
-        raise Fenced("this consumer was removed", consumer=name, shard=state.name)
+        raise Fenced(
+            "this consumer was removed, or its shard was dropped",
+            consumer=name,
+            shard=state.name,
+            cure="begin anew with a new consumer and a new sink",
+        )
     found = _consumer(known)
     if found.session != session:
         raise Fenced(
@@ -87,9 +104,7 @@ def move_on(
             shard=state.name,
             cure="run one at a time; the newest goes on from the stored position",
         )
-    position = max(found.position, position)
-    _check_position(state, name, position)
-    return _moved(state, now_ms, name, session, position, keep_ms)
+    return found
 
 
 def detach(state: State, now_ms: int, *, name: str) -> tuple[State, bool]:

@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from strata.errors import Unavailable
+from strata.errors import InvalidRequest, Unavailable
 from strata.ingest import ledger, run
 from strata.ingest.engine import ingest_steps
-from strata.ingest.land.files import fingerprint, fingerprints
+from strata.ingest.land.files import files_at, fingerprint, fingerprints
 from strata.ingest.plan import steps_of
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial
@@ -165,3 +167,49 @@ def test_a_file_that_was_only_touched_is_read_once_more_and_no_more(
     again = ledger.Ledger(world.stores.blob, world.state)
     assert again.rows["name"].to_pylist() == ["in/1970-01-01/a.csv", "in/1970-01-01/another.csv"]
     assert len(set(again.rows["token"].to_pylist())) == 2, "its token is still the first one"
+
+
+@pytest.mark.parametrize("envelope", ["append", "upsert"])
+@pytest.mark.parametrize("task_bytes", [1 << 20, 1])
+def test_half_of_a_file_that_is_still_written_is_worth_another_try(
+    tmp_path: Path, envelope: str, task_bytes: int
+) -> None:
+    """It was no readable Parquet file, for good: Airflow does not try such a task again."""
+    columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
+    source = {"format": "parquet", "envelope": envelope, "paths": ["in/"]}
+    world = World(tmp_path, columns=columns, key=["id"], source=source)
+    world.settings = replace(world.settings, ingest=IngestSettings(task_bytes=task_bytes))
+    file = tmp_path / "in/1970-01-01.parquet"
+    file.parent.mkdir()
+    pq.write_table(pa.table({"id": [1], "name": ["x"]}), file)
+    whole = file.read_bytes()
+
+    def late(function: Any, items: Sequence[Any]) -> Iterator[Any]:
+        file.write_bytes(whole[: len(whole) // 2])
+        yield from map(function, items)
+
+    with pytest.raises(Unavailable, match="changed while it was read") as refused:
+        ingested(world, late)
+    assert refused.value.details["file"] == "in/1970-01-01.parquet"
+    with pytest.raises(InvalidRequest, match="not a readable Parquet file"):
+        ingested(world)
+    file.write_bytes(whole)
+    ingested(world)
+    assert names(world) == ["x"]
+
+
+def test_a_file_that_goes_while_it_is_opened_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody had put a link or a pipe in its place, it said."""
+    found = files_at(str(world.root), [NAME])
+    real = os.open
+
+    def slow(path: Any, *how: Any) -> int:
+        number = real(path, *how)
+        (world.root / NAME).unlink()
+        return number
+
+    monkeypatch.setattr(os, "open", slow)
+    with pytest.raises(Unavailable, match="the source file is gone"):
+        fingerprint(found[0])

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import InvalidRequest
-from strata.ingest.readers.cures import TOO_FINE, Problem, is_too_fine
+from strata.ingest.readers.cures import TOO_FINE, VARIANT, Problem, has_variant, is_too_fine
 from strata.ingest.values.shown import shown_scalar
 from strata.model.types import parse_type
 from tests.wall.rows import File
@@ -120,3 +120,50 @@ def test_only_times_of_nanoseconds_are_too_fine() -> None:
     assert not is_too_fine(fine.cast(pa.int64()), 0)
     assert not is_too_fine(pa.array([1], pa.timestamp("us")), 0)
     assert not is_too_fine(["x"], 0)
+
+
+VARIANT_TYPE: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+SHREDDED: Final = pa.struct([*VARIANT_TYPE, ("typed_value", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (VARIANT_TYPE, {"metadata": b"\1\0\0", "value": b"\x0c\x11"}),
+        (SHREDDED, {"metadata": b"\1\0\0", "value": None, "typed_value": 17}),
+        (pa.list_(VARIANT_TYPE), [{"metadata": b"\1\0\0", "value": b"\x0c\x11"}]),
+    ],
+)
+def test_a_variant_is_named_and_its_text_comes_in(
+    kind: pa.DataType, value: object, tmp_path: Path
+) -> None:
+    error = refused(
+        world_of(tmp_path, "jsonb", "parquet"), parquet(pa.array([value] * 2, kind)), "parquet"
+    )
+    assert VARIANT in error.details["reason"]
+    assert "write it as JSON text (to_json(v) in Spark" in str(error.cure)
+    texts = world_of(tmp_path, "jsonb", "parquet")
+    texts.ingest([File("in/y.parquet", parquet(pa.array(["17", "17"])))])
+    assert [value for _, value, _ in texts.rows()] == ["17", "17"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.struct([("metadata", pa.string()), ("value", pa.binary())]),
+        pa.struct([("metadata", pa.binary())]),
+        pa.struct([*VARIANT_TYPE, ("size", pa.int64())]),
+        pa.map_(pa.string(), pa.binary()),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.dense_union([pa.field("a", pa.int64())]),
+        pa.list_view(pa.int64()),
+        pa.null(),
+    ],
+)
+def test_what_looks_otherwise_is_no_variant(kind: pa.DataType) -> None:
+    assert not has_variant(pa.chunked_array([], kind))
+
+
+def test_a_variant_is_found_inside_of_a_map() -> None:
+    assert has_variant(pa.chunked_array([], pa.map_(pa.string(), SHREDDED)))

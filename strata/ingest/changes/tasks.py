@@ -22,6 +22,7 @@ from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.changes.resolve import REASONS, resolve
 from strata.ingest.changes.staging import slices_of, stage, staged_rows
 from strata.ingest.counts import Counts
+from strata.ingest.land.files import unless_changed
 from strata.ingest.readers.change import (
     AT,
     DELETE,
@@ -95,7 +96,8 @@ def stage_task(task: IngestTask, blob: Blob | None = None) -> TaskResult:
     Cost: reads the files whole; memory is about three times their decoded size.
     """
     store = open_stores(task.store).blob if blob is None else blob
-    result = stage_rows(store, task, _raw_files(task))
+    with unless_changed(task.files):
+        result = stage_rows(store, task, _raw_files(task))
     return replace(result, taken=takes(task))
 
 
@@ -122,8 +124,9 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
 def check_stage(task: IngestTask) -> TaskResult:
     """Read the changes of a task's files and return how many there are; nothing is written."""
     result = TaskResult(task.batch, task.number)
-    for raw in _raw_files(task):
-        result = result.plus(file_changes(raw, task).judged)
+    with unless_changed(task.files):
+        for raw in _raw_files(task):
+            result = result.plus(file_changes(raw, task).judged)
     return result
 
 
@@ -416,4 +419,5 @@ def _kept(row: pa.Table, task: IngestTask, same: Sequence[str]) -> str | None:
     columns = {c.name: one_chunk(row[child(c.id)]) for c in task.relation.columns}
     if task.spec.time.origin != "interval" and time_column(task.spec) not in columns:
         columns[time_column(task.spec)] = one_chunk(row[T])
-    return keep_row(columns, 0, int(row[OP][0].as_py()), same)
+    ids = {column.name: column.id for column in task.relation.columns}
+    return keep_row(columns, 0, ids, int(row[OP][0].as_py()), same)

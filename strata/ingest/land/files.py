@@ -27,6 +27,7 @@ from strata.ingest.land.landing import (
     local_root,
     open_file,
     stored_bytes,
+    unless_changed,
 )
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
 from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, encoding_by_mark, recoded
@@ -52,6 +53,7 @@ __all__ = [
     "read_text",
     "stored_bytes",
     "text_stream",
+    "unless_changed",
     "unpacked",
     "wide_encoding",
 ]

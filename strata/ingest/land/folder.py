@@ -253,8 +253,9 @@ def _opened(file: SourceFile) -> int:
             "the source file cannot be opened", **said, cure="give the ingest the right to read it"
         ) from error
     if not regular or not stays:
+        gone = not os.fstat(number).st_nlink  # removed, or replaced, just now
         os.close(number)
-        raise _swapped(file)
+        raise file_gone(file.name) if gone else _swapped(file)
     return number
 
 

@@ -4,7 +4,8 @@ Files and folders whose name begins with `_` or `.` are markers of other tools a
 `strata.ingest.land.folder` walks local folders.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -147,6 +148,22 @@ def check_unchanged(file: SourceFile, straight: Straight | None = None) -> None:
             size_now=seen[0],
             cure="run again when it is whole; put files down under a name that begins with _",
         )
+
+
+@contextmanager
+def unless_changed(files: Sequence[SourceFile]) -> Iterator[None]:
+    """Look at a file again that was refused: half of a file is no file of its format.
+
+    Raises: as `check_unchanged`, if somebody was still writing it; else the refusal.
+    """
+    try:
+        yield
+    except InvalidRequest as error:
+        refused = error.details.get("file")
+        for file in files:
+            if file.name == refused:
+                check_unchanged(file)
+        raise
 
 
 def _seen(file: SourceFile, straight: Straight) -> tuple[int, int]:

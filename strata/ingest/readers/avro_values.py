@@ -2,17 +2,21 @@
 
 fastavro (1.12) rounds a decimal that has more digits than its schema says, and stops reading at a
 time beyond Python's range. So the logical types are removed from the schema in the file's header
-before the records are read, and this module applies them, one value at a time.
+before the records are read, and this module applies them, one value at a time. A schema may name a
+type instead of repeating it; so it is written out first, and each use has its logical types.
 """
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
+from fastavro.read import LOGICAL_READERS
 
 from strata.ingest.readers.source import Raw
 from strata.ingest.values.exact_json import NumberText
@@ -58,39 +62,98 @@ LOGICAL: Final[dict[str, pa.DataType]] = {
 FIXED: Final = {("duration", 12): DURATION, ("uuid", 16): pa.binary(16)}
 # What each stands on; on another type a logical type means nothing, as Avro's specification says.
 STORED_AS: Final = {"date": "int", "time-millis": "int", "uuid": "string"}  # the others: long
+NAMED: Final = ("record", "error", "enum", "fixed")
+TYPES_MAX: Final = 100_000  # in a schema that is written out
 SAME_VALUES: Final = ("decimal", "uuid")  # logical types that distinguish nothing in a union
 
 
-def without_logical(data: bytes) -> bytes:
+def _nanos(zone: str, value: int, *_: object) -> str:
+    """Return nanoseconds since 1970 as the text that Arrow's would have in JSON."""
+    whole, rest = divmod(value, 10**9)
+    text = (datetime(1970, 1, 1) + timedelta(seconds=whole)).isoformat()  # noqa: DTZ001 - no zone
+    places = f".{rest:09}".removesuffix("000") if rest else ""
+    return f"{text}{places}{zone}"
+
+
+# fastavro does not know these, and would make numbers of them; it asks for others here.
+LOGICAL_READERS["long-timestamp-nanos"] = partial(_nanos, "+00:00")
+LOGICAL_READERS["long-local-timestamp-nanos"] = partial(_nanos, "")
+
+
+def written_out(schema: Any) -> Any:
+    """Return a parsed schema with each type where it is used, under a name of its own.
+
+    A type that contains itself is named inside of itself.
+    Raises: ValueError for a few names that stand for very many types.
+    """
+    known: dict[str, Any] = {}
+    numbers = iter(range(TYPES_MAX))
+
+    def walk(part: Any, inside: Mapping[str, str]) -> Any:
+        if isinstance(part, list):
+            return [walk(one, inside) for one in part]
+        if isinstance(part, str):
+            return inside.get(part) or (walk(known[part], inside) if part in known else part)
+        number = next(numbers, None)
+        if number is None:
+            raise ValueError("the names of its types stand for too many types")
+        if part["type"] in NAMED:
+            known[part["name"]] = part
+            inside = {**inside, part["name"]: f"n{number}"}
+            part = {**part, "name": f"n{number}"}
+        return {key: read(value, inside) for key, value in part.items() if (read := reads.get(key))}
+
+    def fields(found: Any, inside: Mapping[str, str]) -> Any:
+        return [{"name": one["name"], "type": walk(one["type"], inside)} for one in found]
+
+    def same(value: Any, inside: Mapping[str, str]) -> Any:
+        return value
+
+    reads: dict[str, Callable[[Any, Mapping[str, str]], Any]] = {
+        **dict.fromkeys(("name", "size", "symbols", "logicalType", "precision", "scale"), same),
+        **dict.fromkeys(("type", "items", "values"), walk),
+        "fields": fields,
+    }
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        return schema
+    known[schema["name"]] = schema
+    return {"type": "record", "name": "n", "fields": fields(schema["fields"], {})}
+
+
+def without_logical(data: bytes, schema: Any) -> bytes:
     """Return an Avro file with the same records, whose schema says only how they are stored.
 
-    In a union of several types the logical types stay, because only they distinguish a time from a
-    number. Decimals and UUIDs are removed there, too.
+    `schema`: the file's, written out. In a column for which Arrow has no type the logical types
+    stay: its values are read without theirs, and only they distinguish a time from a number.
+    Decimals and UUIDs are removed there, too.
     Raises: what fastavro raises for an invalid header.
     """
     stream = io.BytesIO(data)
     header: Any = fastavro.schemaless_reader(stream, HEADER, None)
-    schema = _stored(json.loads(header["meta"][SCHEMA]), others=False)
-    header["meta"][SCHEMA] = json.dumps(schema).encode()
+    header["meta"][SCHEMA] = json.dumps(_stored_columns(schema)).encode()
     out = io.BytesIO()
     fastavro.schemaless_writer(out, HEADER, header)
     return out.getvalue() + data[stream.tell() :]
 
 
-def _stored(schema: Any, *, others: bool) -> Any:
-    """Return a schema without logical types; `others`: it stands beside other types."""
+def _stored_columns(schema: Any) -> Any:
+    if not isinstance(schema, dict) or "fields" not in schema:
+        return schema
+    fields = [
+        {**one, "type": _stored(one["type"], odd=_known(one["type"], MOST_DIGITS) is None)}
+        for one in schema["fields"]
+    ]
+    return {**schema, "fields": fields}
+
+
+def _stored(schema: Any, *, odd: bool) -> Any:
+    """Return a schema without logical types; `odd`: Arrow has no type for its column."""
     if isinstance(schema, list):
-        others = others or len([one for one in schema if one != "null"]) > 1
-        return [_stored(one, others=others) for one in schema]
+        return [_stored(one, odd=odd) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        name: [_stored(field, others=False) for field in part]  # a list, but not a union
-        if name == "fields"
-        else _stored(part, others=others)
-        for name, part in schema.items()
-    }
-    if not others or kept.get("logicalType") in SAME_VALUES:
+    kept = {name: _stored(part, odd=odd) for name, part in schema.items()}
+    if not odd or kept.get("logicalType") in SAME_VALUES:
         kept.pop("logicalType", None)
     return kept
 
@@ -105,7 +168,9 @@ def column(values: list[Any], schema: Any) -> Raw:
             return pa.array([_decoded(value, kind) for value in values], kind)
         except FAILS:
             continue
-    return [_object(value if kind is None else _decoded(value, kind)) for value in values]
+    return [
+        _object(value if kind is None else _decoded(value, kind, moments=True)) for value in values
+    ]
 
 
 def _known(schema: Any, digits: int) -> pa.DataType | None:
@@ -157,22 +222,32 @@ def _record(fields: Sequence[dict[str, Any]], digits: int) -> pa.DataType | None
     return None if any(kind is None for _, kind in kinds) else pa.struct(kinds)
 
 
-def _decoded(value: Any, kind: pa.DataType) -> Any:
+def _decoded(value: Any, kind: pa.DataType, *, moments: bool = False) -> Any:
     """Return a value with its decimals from their bytes.
 
-    Errs: a decimal without bytes is `Broken`, which Arrow and columns do not accept.
+    `moments`: times are no numbers either; else an array of the type makes times of them.
+    Errs: a decimal without bytes is `Broken`, which Arrow and columns do not accept, and so is a
+    time that Python does not have.
     """
+    inner = partial(_decoded, moments=moments)
     if value is None:
         return None
     if pa.types.is_decimal(kind):
         return _decimal(value, kind.scale) if value else Broken(value)
     if pa.types.is_map(kind):
-        return {key: _decoded(item, kind.item_type) for key, item in value.items()}
+        return {key: inner(item, kind.item_type) for key, item in value.items()}
     if pa.types.is_list(kind):
-        return [_decoded(item, kind.value_type) for item in value]
+        return [inner(item, kind.value_type) for item in value]
     if pa.types.is_struct(kind):
-        return {field.name: _decoded(value[field.name], field.type) for field in kind}
-    return value
+        return {field.name: inner(value[field.name], field.type) for field in kind}
+    return _moment(value, kind) if moments and pa.types.is_temporal(kind) else value
+
+
+def _moment(value: Any, kind: pa.DataType) -> Any:
+    try:
+        return pa.scalar(value, kind).as_py()
+    except FAILS:
+        return Broken(str(value))
 
 
 def _decimal(data: bytes, scale: int) -> Decimal:

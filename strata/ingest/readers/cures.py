@@ -9,6 +9,7 @@ AGAIN: Final = (
     "then ingest again: nothing was committed, and no row waits for `strata quarantine retry`"
 )
 TOO_FINE: Final = "it is finer than a microsecond"
+VARIANT: Final = "it has a VARIANT, whose bytes Strata does not decode"
 
 
 class Problem(Enum):
@@ -20,6 +21,10 @@ class Problem(Enum):
     TOO_FINE = (
         "declare the column as jsonb, which keeps all nine places as a text, or write the file "
         "with microseconds"
+    )
+    VARIANT = (
+        "declare the column as jsonb, and write it as JSON text (to_json(v) in Spark, v::JSON in "
+        "DuckDB)"
     )
 
     @property
@@ -35,3 +40,23 @@ def is_too_fine(values: Any, row: int) -> bool:
     if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
         return False
     return bool((values[row].value or 0) % 1000)
+
+
+def has_variant(values: Any) -> bool:
+    """Return whether a column of Arrow is one of VARIANT, or has one inside.
+
+    Writers do not always say so: its fields show it.
+    """
+    return isinstance(values, pa.Array | pa.ChunkedArray) and _is_variant(values.type)
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_variant(kind.storage_type)
+    inner = [kind.field(n) for n in range(kind.num_fields)]
+    if pa.types.is_struct(kind):
+        names = {field.name for field in inner} | {"value", "typed_value"}
+        binary = any(f.name == "metadata" and pa.types.is_binary(f.type) for f in inner)
+        if binary and names == {"metadata", "value", "typed_value"} and len(inner) > 1:
+            return True
+    return any(_is_variant(field.type) for field in inner)

@@ -2,11 +2,13 @@
 
 Read again as JSON, a timestamp would be a text, bytes another text, a NaN null, and a value that
 was refused for its type would be taken in as another value. So the row is kept as an Arrow table
-beside the JSON for people, in the field where a row of CSV has its header.
+beside the JSON for people, in the field where a row of CSV has its header. It keeps the ids of its
+columns: they may have other names when it is read again, be gone, or have come since.
 """
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -24,16 +26,25 @@ from strata.model.types import ColumnType
 KEPT: Final = "\0arrow;base64,"  # a CSV header never begins like this
 OBJECTS: Final = {b"strata": b"json"}  # marks a column of objects, as JSON
 OP, SAME = b"strata.op", b"strata.same"  # of a change: its operation, its unsent values
+IDS: Final = b"strata.ids"  # of the shard's columns, by the name that each has in the row
+NO_IDS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def keep_row(
-    columns: Mapping[str, Raw], row: int, op: int | None = None, same: Collection[str] = ()
+    columns: Mapping[str, Raw],
+    row: int,
+    ids: Mapping[str, int] = NO_IDS,
+    op: int | None = None,
+    same: Collection[str] = (),
 ) -> str | None:
     """Return one row of raw columns as `read_kept` reads it; None: it cannot be kept.
 
-    `op`, `same`: of a change, see `strata.ingest.readers.change`.
+    `ids`: of the shard's columns, by name. `op`, `same`: of a change, see
+    `strata.ingest.readers.change`.
     """
     facts = {} if op is None else {OP: str(op).encode(), SAME: orjson.dumps(sorted(same))}
+    if ids:
+        facts[IDS] = orjson.dumps({name: id for name, id in ids.items() if name in columns})
     try:
         pairs = [_one(name, values, row) for name, values in columns.items()]
         schema = pa.schema([field for field, _ in pairs], facts)
@@ -56,9 +67,17 @@ def _one(name: str, values: Raw, row: int) -> tuple[pa.Field, pa.Array]:
     return pa.field(name, array.type), array
 
 
-def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
+def read_kept(
+    source: SourceFile,
+    names: Sequence[str],
+    optional: Collection[str] = (),
+    ids: Mapping[str, int] = NO_IDS,
+) -> RawFile:
     """Return a kept row, as the reader of its format returned it.
 
+    `ids`: of the shard's columns, by their present names. Of a row that is no change, a column that
+    came since is at its default, or null, as in the rows of its file that were taken in. A column
+    that went is left out.
     Raises: InvalidRequest if it is not such a row, or its columns are not the declared ones.
     """
     try:
@@ -73,11 +92,17 @@ def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str
             cure="take in the file that it came from again",
         ) from error
     facts = table.schema.metadata or {}
-    check_columns(source.name, table.column_names, names, optional=optional)
+    former: dict[str, int] = orjson.loads(facts.get(IDS, b"{}"))
+    table, called = _by_present_names(table, former, ids)
+    # A change says nothing of a column that came since: null might not be its value.
+    rows = former and OP not in facts
+    come = {n for n, id in ids.items() if rows and id not in former.values()}.difference(optional)
+    check_columns(source.name, table.column_names, names, optional={*optional, *come})
     columns = {name: _column(table, name) for name in names if name in table.column_names}
+    columns |= {name: pa.nulls(1) for name in come}
     change: dict[str, Any] = {}
     if OP in facts:
-        sent = set(orjson.loads(facts[SAME]))
+        sent = {called.get(name, name) for name in orjson.loads(facts[SAME])}
         change["ops"] = np.array([int(facts[OP])], np.uint8)
         change["same"] = {name: np.array([True]) for name in sent if name in columns}
 
@@ -95,6 +120,20 @@ def read_kept(source: SourceFile, names: Sequence[str], optional: Collection[str
         whole=False,
         **change,
     )
+
+
+def _by_present_names(
+    table: pa.Table, former: Mapping[str, int], ids: Mapping[str, int]
+) -> tuple[pa.Table, Mapping[str, str]]:
+    """Return a kept row with the present names of its columns, and these by the former ones.
+
+    `former`, `ids`: of columns by their names then and now; without the former ones names stay.
+    """
+    now = {id: name for name, id in ids.items()}
+    called = {name: now[id] for name, id in former.items() if id in now}
+    stays = [n for n in table.column_names if n in called or n not in former]
+    table = table.select(stays)
+    return table.rename_columns([called.get(name, name) for name in stays]), called
 
 
 def _column(table: pa.Table, name: str) -> Raw:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from strata.errors import InvalidRequest
 from strata.format.encodings import arrow_type
 from strata.ingest.land.recode import forbidden, said_header, why_no_text
-from strata.ingest.readers.cures import TOO_FINE, Problem, is_too_fine
+from strata.ingest.readers.cures import TOO_FINE, VARIANT, Problem, has_variant, is_too_fine
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
@@ -99,7 +99,9 @@ class RawFile:
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
-    keep: Callable[[Mapping[str, Raw], int], str | None] | None = None  # for rows that are not text
+    # For rows that are not text; with the ids of the shard's columns by name.
+    keep: Callable[[Mapping[str, Raw], int, Mapping[str, int]], str | None] | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)  # of the shard's columns, by its names
     called: Mapping[str, str] = field(default_factory=dict)  # the file's names of some columns
     nulls: Collection[str] = ()  # of CSV: null where they are quoted, too, if the type has no texts
     encoding: str = UTF_8  # of CSV
@@ -255,10 +257,12 @@ def _reject(raw: RawFile, row: int, value: BadValue, located: Located) -> Reject
             reason = f"{reason}: {why_no_text(field, raw.encoding)}"
         case Problem.TOO_FINE:
             reason = f"{reason}: {TOO_FINE}"
+        case Problem.VARIANT:
+            reason = f"{reason}: {VARIANT}"
     if column in raw.called:
         reason = f"{reason} (the source calls the column {clean(raw.called[column][:SHOWN])!r})"
     header = said_header(raw.header, text, raw.encoding)
-    header = header if raw.keep is None else raw.keep(raw.columns, row)
+    header = header if raw.keep is None else raw.keep(raw.columns, row, raw.ids)
     return Reject(raw.file, line, column, shown, reason, text, header)
 
 
@@ -271,6 +275,8 @@ def _problem(raw: RawFile, row: int, value: BadValue) -> Problem:
     if raw.header is not None and not _is_text(values, row):
         foreign = raw.encoding != UTF_8 and forbidden(values[row].as_py() or b"") is not None
         return Problem.OTHER_ENCODING if foreign else Problem.NOT_UTF8
+    if has_variant(values) and value.reason != NULL:
+        return Problem.VARIANT
     return Problem.TOO_FINE if value.of_moment and is_too_fine(values, row) else Problem.OTHER
 
 

@@ -1,11 +1,14 @@
 """A command loads neither pandas nor what it does not need; Arrow still makes frames later."""
 
+import errno
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from strata.cli.app import main
 
 ROOT = Path(__file__).parents[3]
 FIXED = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
@@ -93,3 +96,20 @@ def test_a_word_that_is_no_text_names_the_variable_to_set(
     assert said.startswith("InvalidRequest: a word of the command line is no text in this locale")
     assert cure in said
     assert len(said.splitlines()) == 1
+
+
+def test_a_process_without_a_file_left_ends_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def imports(app: object, words: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "operations.py")
+
+    monkeypatch.setattr("strata.cli.app._run", imports)
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "Unavailable: this process may not open another file file='operations.py'"
+    )
+    assert "ulimit -n" in said

@@ -172,3 +172,27 @@ def test_an_append_that_is_refused_for_another_reason_is_not_tried_again(
     with pytest.raises(InvalidRequest, match="no"):
         release(world.stores, "s", "t", found.rows)
     assert tries == [rejected_shard("s")]
+
+
+@pytest.mark.parametrize("what", ["release", "ingest"])
+def test_who_does_the_same_at_the_same_time_is_not_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Two retries at once: the slower one was refused, for a token of another interval."""
+    file = world.put("a.csv", ROWS)
+    world.ingest(file)
+    [found] = rejected(world.stores, "s")
+    release(world.stores, "s", "t", found.rows)
+    world.now += 1000
+    real, late = Machine.committed, iter([None])
+
+    def just_before(self: Machine, *asked: Any) -> Any:
+        return next(late, real(self, *asked))
+
+    monkeypatch.setattr(Machine, "committed", just_before)
+    if what == "release":
+        release(world.stores, "s", "t", found.rows)
+    else:
+        assert world.ingest(file)["already_committed"]
+    assert sum(world.rows().values()) == 3
+    assert not list(rejected(world.stores, "s"))

@@ -7,19 +7,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from strata.errors import InvalidRequest
 from strata.format.manifest import decode_manifest, part_refs
+from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.quarantine import rejected
+from strata.ingest.readers.kept import keep_row, read_kept
 from strata.ingest.retry import retry_rejected
 from strata.ingest.tables import Rows
 from strata.maintain.schema import change_schema
 from strata.model.types import parse_type
 from strata.read.scan import read_updates
-from strata.state.schema import AddColumn, RenameColumn, WidenColumn
+from strata.state.schema import AddColumn, DropColumn, RenameColumn, WidenColumn
 from tests.unit.ingest import hostile
 from tests.unit.ingest.changes.test_tasks import event, run, table_at, world_of
 from tests.unit.ingest.changes.test_tasks import put as put_events
 from tests.unit.ingest.test_engine import DAY, World
 from tests.unit.ingest.test_hostile_rows import put
+from tests.unit.ingest.test_source_names import put as put_rows
 from tests.unit.ingest.test_tables import write
 
 
@@ -224,3 +228,48 @@ def test_a_contradiction_keeps_its_values_and_its_neighbours(tmp_path: Path) -> 
     assert retry(w) == (3, 1)
     assert table_at(w, w.state.upper - 1) == {}
     assert [row["number"] for one in rejected(w.stores, "s") for row in one.rows] == [0, 2]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+def test_a_retried_row_has_its_columns_under_their_present_names(tmp_path: Path, kind: str) -> None:
+    """By its names its values would have gone into each other's columns, or into none."""
+    columns = [{"name": name, "type": "int16"} for name in ("id", "a", "b", "old", "new")]
+    source = {"format": kind, "max_rejected": 1.0, "verify": "always"}
+    w = World(tmp_path, columns=columns, key=["id"], source=source)
+    rows = [{"id": 1, "a": 2, "b": 3, "old": 4, "new": 5}, {"id": 6, "a": 70_000, "b": 7}]
+    rows[1] |= {"old": 8, "new": 9}
+    w.ingest(put_rows(tmp_path, kind, rows), lower=0, upper=10)
+    for change in (
+        RenameColumn("a", "c"),
+        RenameColumn("b", "a"),
+        RenameColumn("c", "b"),
+        DropColumn("old"),
+        DropColumn("new"),
+        AddColumn("new", parse_type("int16")),
+        AddColumn("more", parse_type("string"), nullable=False, default="x"),
+        WidenColumn("b", parse_type("int32")),
+    ):
+        change_schema(w.machine, "s", change)
+
+    [retried] = retry_rejected(w.stores, w.settings, "s")
+
+    assert (retried.taken, retried.reason) == (1, "")
+    names = [column.name for column in w.machine.load("s").relation.columns]
+    found = [dict(zip(names, row, strict=False)) for row in w.rows()]
+    assert found == [
+        {"id": 1, "b": 2, "a": 3, "new": None, "more": "x"},
+        {"id": 6, "b": 70_000, "a": 7, "new": None, "more": "x"},
+    ]
+    assert retry_rejected(w.stores, w.settings, "s") == []
+
+
+def test_a_retried_change_has_its_columns_under_their_present_names(tmp_path: Path) -> None:
+    kept = keep_row({"id": pa.array([1]), "a": pa.array([2])}, 0, {"id": 1, "a": 2}, 1, ["a"])
+    assert kept is not None
+    data = kept.encode()
+    piece = FileRange(0, len(data), len(data), data=data, whole=True)
+    file = SourceFile("/x", "x", len(data), piece=piece)
+    raw = read_kept(file, ["id", "b"], ids={"id": 1, "b": 2})
+    assert raw.same.keys() == {"b"}
+    with pytest.raises(InvalidRequest, match="lacks a declared column"):
+        read_kept(file, ["id", "b", "come"], ids={"id": 1, "b": 2, "come": 3})

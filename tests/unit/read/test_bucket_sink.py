@@ -16,8 +16,9 @@ import pytest
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
 from strata.read import bucket_sink
+from strata.read.bookmark import Bookmark
 from strata.read.bucket_sink import ParquetBucket
-from strata.read.subscription import Bookmark, Wish, following
+from strata.read.subscription import Wish, following
 from strata.state.consumers import consumers_of
 from strata.store.open import Stores
 from tests.laws.test_changes import fixed_history

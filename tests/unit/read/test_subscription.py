@@ -2,6 +2,7 @@
 
 import errno
 import resource
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,8 +15,9 @@ from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
 from strata.machine.ledger import commit_at
 from strata.machine.machine import Machine
 from strata.model.settings import ReadSettings
+from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
 from strata.read.folder_sink import ParquetFolder
-from strata.read.subscription import Bookmark, Subscription, Wish, following
+from strata.read.subscription import Subscription, Wish, following
 from strata.state.consumers import consumers_of
 from strata.state.state import Commit
 from strata.state.tombstone import drop
@@ -248,3 +250,35 @@ def test_a_sink_of_before_says_nothing_of_what_was_wanted(
     former = Bookmark(mark.position, mark.shard, mark.consumer, mark.commit_ms)
     (sink.folder / "bookmark").write_text(former.to_text(), "utf-8")
     assert following(stores, "shard", "c", sink, Wish(columns=["id"])).into(sink) == (0, 0)
+
+
+def test_a_session_ends_with_its_shard(stores: Stores, sink: ParquetFolder) -> None:
+    """The rows of the next shard of this name were stored, and its sink went on from there."""
+    pending = following(stores, "shard", "c", sink, Wish(step_ms=5)).pending()
+    first = next(pending)
+    sink.take(first)
+    first.done()
+    machine = Machine(stores)
+    machine.apply("shard", partial(drop, by="ann", reason="due", force=True))
+    machine.create(spec_of(fixed_history()[0]), revive=True)
+    written(stores)
+    with pytest.raises(Fenced, match="its shard was dropped"):
+        next(pending)
+    with pytest.raises(InvalidRequest, match="restored or created again"):
+        deliver(stores, sink)
+
+
+def test_a_column_under_the_name_of_another_is_refused(stores: Stores) -> None:
+    state = Machine(stores).load("shard")
+    column = replace(state.relation.columns[0], id=7)
+    another = replace(state.relation, columns=(column,), key=(7,), order=())
+    one, other = (
+        Bookmark(20, "shard", "c", 0, *what_is_wanted(found, ["id"], None))
+        for found in (state, replace(state, relations=(another,)))
+    )
+    check_same_wish(one, one)
+    with pytest.raises(InvalidRequest, match="had this name before") as refused:
+        check_same_wish(one, other)
+    assert refused.value.details == {"column": "id", "id": 7, "id_there": 1}
+    former = replace(one, wanted=one.wanted.rpartition(".")[0])
+    check_same_wish(former, one)  # of a version that kept no ids

@@ -13,7 +13,8 @@ import pytest
 
 from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.model.time import MIN_TIME
-from strata.read.subscription import Bookmark, Delivery, Subscription, Wish, following
+from strata.read.bookmark import Bookmark
+from strata.read.subscription import Delivery, Subscription, Wish, following
 from strata.read.table_sink import PostgresTable
 from tests.laws.test_changes import fixed_history
 from tests.support.postgres import fresh_database

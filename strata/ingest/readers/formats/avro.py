@@ -25,7 +25,13 @@ from strata.ingest.land.files import (
     unpacked,
 )
 from strata.ingest.readers.avro_blocks import CODECS, LENGTH_BYTES, length_of, with_plain_blocks
-from strata.ingest.readers.avro_values import DURATION, arrow_of, column, without_logical
+from strata.ingest.readers.avro_values import (
+    DURATION,
+    arrow_of,
+    column,
+    without_logical,
+    written_out,
+)
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.file_ranges import grouped
 from strata.ingest.readers.formats.interface import Format
@@ -90,15 +96,15 @@ def read_avro(source: SourceFile, names: Sequence[str], optional: Collection[str
 def avro_records(
     source: SourceFile,
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[bytes, bytes]]:
-    """Return the writer's schema with names resolved, the records of a file as stored, its marks.
+    """Return the writer's schema written out, the records of a file as stored, its marks.
 
     Raises: InvalidRequest for a file that is not Avro or not of records.
     """
     data = read_bytes(source)
     try:
         header = fastavro.reader(io.BytesIO(data))
-        schema: Any = header.writer_schema
-        records = _records(without_logical(with_plain_blocks(data)))
+        schema: Any = written_out(header.writer_schema)
+        records = _records(without_logical(with_plain_blocks(data), schema))
     except DAMAGED as error:
         raise _unreadable(source, str(error)) from error
     if not isinstance(schema, dict) or schema.get("type") != "record":

@@ -15,7 +15,8 @@ class KeptRow(Format):
 
     def read(self, file: SourceFile, columns: SourceColumns) -> Iterator[RawFile]:
         """See `Format`."""
-        yield read_kept(file, columns.names, columns.optional)
+        ids = {column.name: column.id for column in columns.relation.columns}
+        yield read_kept(file, columns.names, columns.optional, ids)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""

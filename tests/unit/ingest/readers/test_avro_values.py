@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from strata.ingest.readers.avro_values import column, without_logical
+from strata.ingest.readers.avro_values import column, without_logical, written_out
 from tests.unit.ingest.test_engine import World
 from tests.unit.ingest.values.test_exact_json import held
 
@@ -44,6 +44,7 @@ def ingested(root: Path, kind: Any, values: list[Any], declared: str) -> tuple[d
     columns = [{"name": "id", "type": "int64"}, {"name": "v", "type": declared}]
     world = World(root, columns=columns, source={"format": "avro", "max_rejected": 1.0})
     path = root / "x.avro"
+    root.mkdir(exist_ok=True)
     path.write_bytes(avro(kind, values))
     report = world.ingest(str(path), lower=0, upper=10)
     return held(world), report["rejected"]
@@ -97,7 +98,8 @@ def test_a_time_beyond_its_ends_takes_only_its_row_down(
 
 def test_of_a_union_of_several_types_only_decimals_lose_their_meaning() -> None:
     kind = ["null", "string", {"type": "long", "logicalType": "timestamp-micros"}, DECIMAL]
-    data = without_logical(avro(kind, ["a"]))
+    file = avro(kind, ["a"])
+    data = without_logical(file, written_out(fastavro.reader(io.BytesIO(file)).writer_schema))
 
     schema = json.loads(json.dumps(fastavro.reader(io.BytesIO(data)).writer_schema))
 
@@ -161,3 +163,74 @@ def test_a_decimal_beyond_arrow_does_not_make_bytes_of_others() -> None:
         {"a": "53", "b": None},
         {"a": str(10**80)},
     ]
+
+
+MICROS: Any = {"type": "long", "logicalType": "timestamp-micros"}
+SAID = '{"t":"1970-01-01T00:00:00.002000+00:00"}'
+
+
+def of_fields(name: str, **kinds: Any) -> dict[str, Any]:
+    fields = [{"name": one, "type": kind} for one, kind in kinds.items()]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+TIMED = of_fields("timed", t=MICROS)
+NODE = of_fields("node", t=MICROS, next=["null", "node"])
+T2 = {"t": 2000}
+TWICE = f'{{"a":{SAID},"b":{SAID}}}'
+NEXT = f'{{"next":{{"next":null,{SAID[1:]},{SAID[1:]}'
+
+
+@pytest.mark.parametrize("value", [1_500, 1_000_000_001, -1, 0, 1_000_000_000])
+@pytest.mark.parametrize("logical", ["timestamp-nanos", "local-timestamp-nanos"])
+def test_nanoseconds_in_a_union_are_said_as_others_are(
+    tmp_path: Path, logical: str, value: int
+) -> None:
+    kind = {"type": "long", "logicalType": logical}
+    alone, _ = ingested(tmp_path / "alone", kind, [value], "jsonb")
+    assert ingested(tmp_path / "union", ["string", kind], [value], "jsonb") == (alone, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (of_fields("two", u=["int", "string"], t=MICROS), {"u": 1, **T2}, SAID[:-1] + ',"u":1}'),
+        (["int", TIMED], T2, SAID),
+        (of_fields("pair", a=TIMED, b=["null", "timed"]), {"a": T2, "b": T2}, TWICE),
+        (NODE, {**T2, "next": {**T2, "next": None}}, NEXT),
+        (["null", {"type": "array", "items": ["null", "r"]}], [], "[]"),
+    ],
+)
+def test_a_time_is_no_number_wherever_its_type_stands(
+    tmp_path: Path, kind: Any, value: Any, said: str
+) -> None:
+    """Beside a union, in a union, behind a name, and in a type that contains itself."""
+    assert ingested(tmp_path, kind, [value], "jsonb") == ({0: said}, 0)
+
+
+def test_a_decimal_that_is_none_leaves_the_times_of_other_rows(tmp_path: Path) -> None:
+    kind = of_fields("priced", d=DECIMAL, t=MICROS)
+    values = [{"d": units(1), "t": 2000}, {"d": b"", "t": 2000}]
+
+    found, rejects = ingested(tmp_path, kind, values, "jsonb")
+
+    assert (found, rejects) == ({0: f'{{"d":0.01,{SAID[1:]}'}, 1)
+
+
+def test_a_type_that_is_named_twice_has_its_decimals_twice(tmp_path: Path) -> None:
+    fixed = {"type": "fixed", "name": "f", "size": 2, "logicalType": "decimal"}
+    kind = of_fields("pair", a={**fixed, "precision": 4, "scale": 2}, b="f")
+
+    found, rejects = ingested(
+        tmp_path, kind, [{"a": b"\0\1", "b": b"\0\2"}], "record<a: numeric(4,2), b: numeric(4,2)>"
+    )
+
+    assert (found, rejects) == ({0: {"a": Decimal("0.01"), "b": Decimal("0.02")}}, 0)
+
+
+def test_a_few_names_do_not_stand_for_a_million_types() -> None:
+    kind: Any = {"type": "fixed", "name": "b0", "size": 1}
+    for number in range(1, 30):
+        kind = of_fields(f"b{number}", l=kind, r=f"b{number - 1}")
+    with pytest.raises(ValueError, match="too many types"):
+        written_out(of_fields("r", a=kind))

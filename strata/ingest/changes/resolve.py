@@ -35,7 +35,7 @@ from strata.ingest.readers.change import (
     key_bytes,
     key_ids,
 )
-from strata.ingest.readers.position import UNKNOWN, Course
+from strata.ingest.readers.position import UNKNOWN, Course, goes_on
 from strata.kernels.arrays import Bools, Bytes, Ints
 from strata.model.schema import Relation
 from strata.model.time import MIN_TIME
@@ -76,7 +76,7 @@ def resolve(
     that is not known.
     """
     course = course or Course()
-    stream = _stream(changes, old, relation, truncations, course)
+    stream = _stream(changes, old, relation, truncations, course).placed(course)
     repeated = stream.repeated(course)
     stream = stream.only(~repeated).softened(course)
     kept = _Kept.of(stream, np.ones(len(stream.op), bool))
@@ -114,6 +114,19 @@ class _Stream:
             self.commit[mask],
             self.lsn[mask],
         )
+
+    def placed(self, course: Course) -> "_Stream":
+        """Let changes of a connector that started without offsets go on behind what came before."""
+        unknown = (self.op != OLD) & (self.commit == 0) & (self.lsn > 0)
+        if not unknown.any() or not course.starts or course.epochs:
+            return self
+        leg = course.legs_of(self.at)
+        furthest, last = (
+            np.maximum(np.array(floors, np.int64)[leg], _before_each(values, self.group))
+            for floors, values in ((course.commits, self.commit), (course.lsns, self.lsn))
+        )
+        ahead = unknown & goes_on(self.commit, self.lsn, furthest, last)
+        return replace(self, commit=np.where(ahead, furthest, self.commit))
 
     def softened(self, course: Course) -> "_Stream":
         """Let changes that a snapshot may already contain apply to any existing row."""
@@ -225,6 +238,17 @@ def _groups(keys: pa.BinaryArray, *, in_order: bool) -> Ints:
     others = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
     counted: Ints = np.r_[0, np.cumsum(others, dtype=np.int64)][: len(keys)]
     return counted
+
+
+def _before_each(values: Ints, group: Ints) -> Ints:
+    """Return the greatest value in front of each one in its group, whose entries are neighbours."""
+    kinds, rank = np.unique(values, return_inverse=True)
+    lifted = rank.reshape(-1) + group * len(kinds)  # groups do not meet
+    furthest = np.maximum.accumulate(lifted)
+    found = np.zeros(len(values), np.int64)
+    again = np.flatnonzero(group[1:] == group[:-1]) + 1
+    found[again] = kinds[furthest[again - 1] - group[again] * len(kinds)]
+    return found
 
 
 def _lifted(stream: _Stream, course: Course) -> Ints:

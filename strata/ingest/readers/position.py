@@ -6,6 +6,11 @@ positions. A change that is not after the furthest position in the shard was the
 again, after a restart of Debezium, of its sink, or of both. Rows of one COPY may share a position;
 at the furthest position itself, the shard's rows decide which changes it has.
 
+A connector that starts without its offsets does not know the commit before its first transaction.
+A change of it is new if its place in the log is beyond everything that was delivered, since no
+change has a place behind the commit of its own transaction. It then continues the furthest
+position. Elsewhere such a change counts as one of the first transaction of all, delivered again.
+
 Rows of a snapshot share the position at which the table was read; it names the snapshot. A new
 snapshot begins an *epoch*: the table is what that snapshot and the stream after it say, and
 positions start anew (the database may have been restored). Changes that are before a snapshot in
@@ -15,7 +20,7 @@ existing row, and since all of them come, the last one leaves the snapshot's con
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -46,6 +51,7 @@ class Leg:
     commit: int  # the furthest position
     lsn: int
     latest: int  # the latest time
+    unplaced: int = 0  # the greatest place of a change that knows no commit before it
 
     def is_before(self, snapshot: int) -> bool:
         """Return whether these are changes from before a snapshot, all of them."""
@@ -65,14 +71,26 @@ class StreamProgress:
 
     def has(self, places: Places) -> Bools:
         """Return which events the shard has, as long as no other snapshot has begun."""
-        level = (places.commit == self.commit) & (places.lsn <= self.lsn)
-        behind = (places.commit < self.commit) | level
+        commit, lsn = np.int64(self.commit), np.int64(self.lsn)
+        placed = np.where(goes_on(places.commit, places.lsn, commit, lsn), commit, places.commit)
+        level = (placed == self.commit) & (places.lsn <= self.lsn)
+        behind = (placed < self.commit) | level
         found: Bools = np.where(
             places.snapshot > 0,
             np.isin(places.snapshot, [self.snapshot, *self.older]),
             behind & (places.lsn != UNKNOWN),
         )
         return found
+
+
+def goes_on(commit: Ints, lsn: Ints, furthest: Any, last: Any) -> Bools:
+    """Return which changes that know no commit before them are beyond all that came before.
+
+    `furthest`, `last`: the greatest commit and place before each; rows of a snapshot have place 0.
+    Equal places are of one COPY.
+    """
+    found: Bools = (commit == 0) & (lsn > furthest) & (lsn >= last) & (furthest > 0)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +127,9 @@ def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
     for start, end in zip(edges.tolist(), [*edges[1:].tolist(), len(places.lsn)], strict=True):
         inside = known[(known >= start) & (known < end)]
         streamed = inside[places.snapshot[inside] == 0]
-        furthest = (0, 0)
+        furthest, unplaced = (0, 0), 0
         if len(streamed):
+            unplaced = int(places.lsn[streamed][places.commit[streamed] == 0].max(initial=0))
             last = streamed[np.lexsort((places.lsn[streamed], places.commit[streamed]))[-1]]
             furthest = (int(places.commit[last]), int(places.lsn[last]))
         legs.append(
@@ -121,6 +140,7 @@ def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
                 bool(len(streamed) or places.ends[inside].any()),
                 *furthest,
                 int(times[inside].max()),
+                unplaced,
             )
         )
     return legs
@@ -167,6 +187,8 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
         old.append((now.epoch, now.commit, now.lsn) == (before.epoch, before.commit, before.lsn))
         if not left_out:
             commit, lsn = max((now.commit, now.lsn), (leg.commit, leg.lsn))
+            if 0 < commit < leg.unplaced:  # the connector has started anew behind it
+                lsn = max(lsn, leg.unplaced)
             now = replace(now, commit=commit, lsn=lsn, whole=now.whole or leg.whole)
             latest, empty = max(latest, leg.latest), False
     return Course(

@@ -47,6 +47,14 @@ THEN = [message("c", 2, "b2", (40, 45)), message("u", 3, "c2", (50, 55))]
 AFTER = {1: ("a2", None), 2: ("b2", None), 3: ("c2", None)}
 
 
+LOST = [  # the connector starts without its offsets, and knows no commit before its first one
+    message("c", 4, "d", (0, 150)),
+    message("u", 1, "a3", (0, 160)),
+    message("c", 5, "e", (0, 160)),  # of one COPY
+    message("u", 4, "d2", (170, 175)),
+]
+
+
 def later(messages: list[Message], days: int) -> list[Message]:
     """Return changes that are committed, or snapshots that are read, on a later day."""
     return [
@@ -63,6 +71,37 @@ def test_what_comes_again_in_the_same_batch_counts_once(tmp_path: Path) -> None:
 
     assert table_at(world, DAY - 1) == AFTER
     assert (report.counts.repeated, report.counts.contradictions) == (7, 0)
+
+
+@pytest.mark.parametrize("cut", range(len(LOST) + 1))
+@pytest.mark.parametrize("again", range(len(LOST)))
+def test_a_connector_that_lost_its_offsets_goes_on(tmp_path: Path, cut: int, again: int) -> None:
+    """Its first changes have no commit before them, as the very first ones of the stream."""
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, [*FIRST, *THEN])
+    put(world, 2, LOST[:cut])
+    put(world, 3, [*LOST[min(again, cut) :], *THEN])
+
+    reports = run(world, 1, 3)
+
+    assert table_at(world, 3 * DAY - 1) == AFTER | {
+        1: ("a3", None),
+        4: ("d2", None),
+        5: ("e", None),
+    }
+    assert reports[2].counts.repeated == max(0, cut - again) + len(THEN)
+    assert [report.counts.contradictions for report in reports] == [0, 0, 0]
+
+
+def test_all_of_it_in_one_batch(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "debezium")
+    put(world, 1, FIRST)
+    put(world, 2, [*THEN, *LOST[:3], *THEN, *LOST])
+
+    reports = run(world, 1, 2)
+
+    assert table_at(world, 2 * DAY - 1)[5] == ("e", None)
+    assert reports[1].counts.repeated == len(THEN) + 3
 
 
 @pytest.mark.parametrize("first", range(len(FIRST)))

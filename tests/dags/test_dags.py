@@ -46,6 +46,7 @@ LIGHT = {
     "strata.model.settings",
     "strata.store",
     "strata.store.cures",  # what errors of a file mean
+    "strata.store.small_file",  # reads settings within bounds
 }
 
 

@@ -123,6 +123,12 @@ class Ledger:
         found = self._by_name(files)
         return [self.rows["token"][row].as_py() for row in found.tolist() if row >= 0]
 
+    def tokens_by_name(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the token under which each name was last taken in; others are missing."""
+        wanted = pa.array(names, pa.string())
+        known = self.rows.filter(pc.is_in(self.rows["name"], value_set=wanted))
+        return dict(zip(known["name"].to_pylist(), known["token"].to_pylist(), strict=True))
+
     def progress(self) -> StreamProgress:
         """Return how far the shard has followed its change stream."""
         rows = self.rows.filter(pc.is_valid(self.rows["epoch"]))

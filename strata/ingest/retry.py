@@ -2,6 +2,9 @@
 
 A retried row means what it meant in its file: it is read from its own bytes, or from the values
 that its file had. A row that was not kept exactly stays in the quarantine.
+
+The commit that takes rows in records each in the ledger, as a file of its own. If a retry is killed
+before the rows leave the quarantine, the next one finds them there, and they only leave.
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +16,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
+from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
 from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
 from strata.ingest.readers.formats.interface import format_of
@@ -45,10 +49,35 @@ def retry_rejected(
     `token`: only the rows that are missing from this batch. A repetition changes nothing.
     Raises: as `ingest`.
     """
-    return [_retry(stores, settings, name, one) for one in rejected(stores, name, token)]
+    outcomes = []
+    for found in rejected(stores, name, token):
+        gone = _release_taken(stores, name, found)
+        rest = tuple(row for row in found.rows if row["number"] not in gone)
+        outcome = _retry(stores, settings, name, replace(found, rows=rest))
+        outcomes.append(replace(outcome, rows=len(found.rows), taken=outcome.taken + len(gone)))
+    return outcomes
+
+
+def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
+    """Let the rows leave that a killed retry took in; return their numbers."""
+    machine = Machine(stores)
+    ledger = Ledger(stores.blob, machine.load(name))
+    tokens = ledger.tokens_by_name([_name(found.token, row) for row in found.rows])
+    gone: set[int] = set()
+    for token in sorted(set(tokens.values())):
+        commit = machine.committed(name, token)
+        assert commit is not None
+        left = _left(stores, commit)
+        named = [(row, _name(found.token, row)) for row in found.rows]
+        taken = [row for row, own in named if tokens.get(own) == token and own not in left]
+        release(stores, name, token, taken)
+        gone.update(row["number"] for row in taken)
+    return gone
 
 
 def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Retried:
+    if not found.rows:
+        return Retried(found.token, 0, 0)
     machine = Machine(stores)
     rows = [row for row in found.rows if _can_be_read(row, machine.load(name).spec.source.format)]
     if not rows:
@@ -65,14 +94,19 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
             )
         except InvalidRequest as error:
             return Retried(found.token, len(found.rows), 0, str(error))
-        again = rows_of_index(stores.blob, commit.rejects) if commit.rejects else []
-        left = {row["file"] for row in again}
+        left = _left(stores, commit)
         taken = [row for row in rows if _name(found.token, row) not in left]
         if taken or not done:  # else an earlier try took nothing, and things may have changed
             break
     release(stores, name, tried, taken)
-    reason = str(again[0]["reason"]) if again else "" if rows == list(found.rows) else NOT_KEPT
+    reason = next(iter(left.values()), "" if rows == list(found.rows) else NOT_KEPT)
     return Retried(found.token, len(found.rows), len(taken), reason)
+
+
+def _left(stores: Stores, commit: Commit) -> dict[str, str]:
+    """Return the names of the rows that a retry rejected again, with the reason of each."""
+    again = rows_of_index(stores.blob, commit.rejects) if commit.rejects else []
+    return {row["file"]: str(row["reason"]) for row in again}
 
 
 def _can_be_read(row: dict[str, Any], format: str) -> bool:
@@ -107,8 +141,9 @@ def _file(token: str, row: dict[str, Any], format: str, encoding: str) -> Source
     raw = kept_text(row["raw"], said, encoding) if format == "csv" else row["raw"]
     data = {"csv": line + b"\n" + raw, "jsonl": raw, KEPT_FORMAT: line}[format]
     own = line + b"\n" if format == "csv" else b""  # its names are not those declared now
-    piece = FileRange(1, len(data) + 1, len(data), header=own, data=data)
-    return SourceFile("", _name(token, row), 0, piece=piece)
+    name = _name(token, row)
+    piece = FileRange(1, len(data) + 1, len(data), header=own, fingerprint=name, data=data)
+    return SourceFile("", name, 0, piece=piece)
 
 
 def _name(token: str, row: dict[str, Any]) -> str:

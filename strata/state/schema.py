@@ -433,4 +433,7 @@ def _with_forms(spec: ShardSpec, former: str | None, name: str) -> SourceSpec:
                 found[where].append((now, form))
     dates, timestamps = (tuple(found[name]) for name in ("dates", "timestamps"))
     pairs = followed(spec.source.names, kinds, former, name)
-    return replace(spec.source, dates=dates, timestamps=timestamps, names=pairs)
+    header = spec.source.header  # its fields have no other names that they could keep
+    if former not in spec.source.names_of_source and name not in header:
+        header = tuple(name if field == former else field for field in header)
+    return replace(spec.source, dates=dates, timestamps=timestamps, names=pairs, header=header)

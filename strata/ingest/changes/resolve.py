@@ -125,7 +125,9 @@ class _Stream:
             np.maximum(np.array(floors, np.int64)[leg], _before_each(values, self.group))
             for floors, values in ((course.commits, self.commit), (course.lsns, self.lsn))
         )
-        ahead = unknown & goes_on(self.commit, self.lsn, furthest, last)
+        # A key has one change at a place; its second delivery may know a later commit before it.
+        other = self.lsn > _before_each(self.lsn, self.group)
+        ahead = unknown & other & goes_on(self.commit, self.lsn, furthest, last)
         return replace(self, commit=np.where(ahead, furthest, self.commit))
 
     def softened(self, course: Course) -> "_Stream":

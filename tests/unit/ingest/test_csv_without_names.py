@@ -17,8 +17,10 @@ from strata.ingest.readers import file_ranges
 from strata.ingest.readers.bundle import bundles, joined
 from strata.ingest.readers.file_ranges import split_file
 from strata.ingest.retry import retry_rejected
+from strata.maintain.schema import change_schema
 from strata.model.settings import IngestSettings
 from strata.state.declare import redeclare
+from strata.state.schema import RenameColumn
 from tests.unit.cli.test_commands import Cli
 from tests.unit.ingest.test_engine import World
 
@@ -212,6 +214,31 @@ def test_the_names_may_be_those_of_the_source(tmp_path: Path) -> None:
 
     assert (report["updates"], report["rejected"], report["verified"]) == (1, 1, 1)
     assert rows_of(world) == [(1, "a", "b")]
+
+
+@pytest.mark.parametrize("names", [{}, {"nr": "id", "Name": "name"}])
+def test_a_field_stays_with_its_column(tmp_path: Path, names: dict[str, str]) -> None:
+    called = {column: name for name, column in names.items()}
+    header = [called.get(name, name) for name in NAMES]
+    world = world_of(tmp_path, header=header, names=names)
+    for name, to in (("name", "was"), ("rest", "name"), ("was", "rest")):
+        change_schema(world.machine, "s", RenameColumn(name, to))
+
+    world.ingest(put(world, "a.csv", b"a,1,b\n"), lower=0, upper=1)
+
+    assert [column.name for column in world.state.relation.columns] == ["id", "rest", "name"]
+    assert rows_of(world) == [(1, "a", "b")]
+
+
+def test_a_name_that_another_field_has_is_not_given_twice(tmp_path: Path) -> None:
+    time = {"from": "column", "column": "at"}
+    columns = [{"name": "id", "type": "int64"}, {"name": "seen", "type": "timestamp"}]
+    source = {**USUAL, "header": ["id", "seen", "at"]}
+    world = World(tmp_path, columns=columns, key=["id"], source=source, time=time)
+
+    change_schema(world.machine, "s", RenameColumn("seen", "at"))
+
+    assert world.state.spec.source.header == ("id", "seen", "at")
 
 
 def test_a_rejected_row_keeps_its_names(tmp_path: Path) -> None:

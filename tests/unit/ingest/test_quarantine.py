@@ -140,6 +140,29 @@ def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
     assert len(next(rejected(world.stores, "s")).rows) == 1
 
 
+@pytest.mark.parametrize("other", [0, 1, 2])
+def test_a_killed_retry_takes_nothing_twice_if_other_rows_can_be_read_then(
+    world: World, monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
+    change_schema(world.machine, "s", WidenColumn("id", COLUMN_TYPE))
+
+    def killed(*_: Any) -> None:
+        raise Unavailable("killed", certain=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retry, "release", killed)
+        with pytest.raises(Unavailable):
+            retry_rejected(world.stores, world.settings, "s")
+    monkeypatch.setattr(retry, "_can_be_read", lambda row, _: row["number"] != other)
+
+    [again] = retry_rejected(world.stores, world.settings, "s")
+
+    assert (again.rows, again.taken) == (3, 2)
+    assert sum(world.rows().values()) == 5
+    assert [row["raw"] for row in next(rejected(world.stores, "s")).rows] == [b"x,c"]
+
+
 def test_contradictions_can_be_tried_again(tmp_path: Path) -> None:
     world = world_of(tmp_path, "debezium", contradictions="quarantine", max_rejected=1.0)
     put(world, 1, [event("u", 2, ("late", None), 5), event("d", 3, t=6)])

@@ -104,6 +104,21 @@ def test_all_of_it_in_one_batch(tmp_path: Path) -> None:
     assert reports[1].counts.repeated == len(THEN) + 3
 
 
+@pytest.mark.parametrize("op", ["c", "u", "d"])
+def test_the_last_change_before_a_cut_comes_again_in_the_next_file(tmp_path: Path, op: str) -> None:
+    """The stream went further in the first file than its key did."""
+    world = world_of(tmp_path, "debezium")
+    lost = message(op, 4 if op == "c" else 1, "d", (0, 150))
+    put(world, 1, FIRST)
+    put(world, 2, later([*THEN, lost], 1), "a")
+    put(world, 2, later([lost], 1), "b")
+
+    reports = run(world, 1, 2)
+
+    assert reports[1].counts.repeated == 1
+    assert reports[1].counts.contradictions == 0
+
+
 @pytest.mark.parametrize("first", range(len(FIRST)))
 def test_what_comes_again_in_a_later_batch_counts_once(tmp_path: Path, first: int) -> None:
     world = world_of(tmp_path, "debezium")

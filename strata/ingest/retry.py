@@ -62,13 +62,13 @@ def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
     """Let the rows leave that a killed retry took in; return their numbers."""
     machine = Machine(stores)
     ledger = Ledger(stores.blob, machine.load(name))
-    tokens = ledger.tokens_by_name([_name(found.token, row) for row in found.rows])
+    named = [(row, _name(found.token, row)) for row in found.rows]
+    tokens = ledger.tokens_by_name([own for _, own in named])
     gone: set[int] = set()
     for token in sorted(set(tokens.values())):
         commit = machine.committed(name, token)
         assert commit is not None
         left = _left(stores, commit)
-        named = [(row, _name(found.token, row)) for row in found.rows]
         taken = [row for row, own in named if tokens.get(own) == token and own not in left]
         release(stores, name, token, taken)
         gone.update(row["number"] for row in taken)

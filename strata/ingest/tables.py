@@ -174,8 +174,7 @@ def _raw(task: IngestTask, table: pa.Table) -> RawFile:
     source = SourceFile("", f"rows/{task.number}", table.nbytes, number=task.number)
     names = source_names(task.spec, task.relation)
     optional = [column.name for column in task.relation.columns if column.default is not None]
-    ids = {column.name: column.id for column in task.relation.columns}
-    return replace(raw_table(source, table, names, optional), ids=ids)
+    return replace(raw_table(source, table, names, optional), ids=task.relation.ids)
 
 
 def _together(tables: Iterable[pa.Table | pa.RecordBatch], table_bytes: int) -> Iterator[pa.Table]:

@@ -65,6 +65,11 @@ class Relation:
         return {column.name: column for column in self.columns}
 
     @cached_property
+    def ids(self) -> dict[str, int]:
+        """Return the ids of the columns by their name."""
+        return {column.name: column.id for column in self.columns}
+
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         """Return the key columns in key order."""
         return tuple(self.by_id[i] for i in self.key)

@@ -160,8 +160,7 @@ def _needed(
     where: str | Column | None,
 ) -> list[str]:
     """Return the columns that are shown or read by the filter."""
-    if where is None or len(shown) == len(relation.columns):
-        return list(shown)  # what the filter reads is among them
-    read = referenced(spark, relation, where)
-    names = dict.fromkeys([*shown, *(relation.by_id[i].name for i in read)])
+    names = dict.fromkeys(shown)  # one may be shown twice
+    if where is not None and len(names) < len(relation.columns):
+        names |= dict.fromkeys(relation.by_id[i].name for i in referenced(spark, relation, where))
     return list(names)

@@ -189,6 +189,19 @@ def test_a_filter_may_read_columns_that_are_not_shown(spark: SparkSession, event
     assert contents(frame) == expected
 
 
+@pytest.mark.parametrize("where", [None, "flag and id < 40"])
+def test_a_column_may_be_shown_twice(
+    spark: SparkSession, events: Events, where: str | None
+) -> None:
+    shown = ["id"] * len(COLUMNS)  # as many as there are, and the filter reads another one
+
+    frame = snapshot(spark, NAME, where=where, columns=shown, config=events.settings)
+
+    assert frame.columns == [*shown, "t", "d"]
+    rows = events.contents(keep=lambda r: where is None or (bool(r["flag"]) and r["id"] < 40))
+    assert sum(row["d"] for row in frame.collect()) == sum(rows.values())
+
+
 def test_a_filter_may_be_a_column(spark: SparkSession, events: Events) -> None:
     where = (fn.col("id") >= 100) & fn.col("carrier").isin("AA", "UA")
 

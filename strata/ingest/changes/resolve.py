@@ -121,13 +121,11 @@ class _Stream:
         if not unknown.any() or not course.starts or course.epochs:
             return self
         leg = course.legs_of(self.at)
-        furthest, last = (
-            np.maximum(np.array(floors, np.int64)[leg], _before_each(values, self.group))
-            for floors, values in ((course.commits, self.commit), (course.lsns, self.lsn))
-        )
+        commit, lsn = (_before_each(values, self.group) for values in (self.commit, self.lsn))
+        furthest = np.maximum(np.array(course.commits, np.int64)[leg], commit)
+        last = np.maximum(np.array(course.lsns, np.int64)[leg], lsn)
         # A key has one change at a place; its second delivery may know a later commit before it.
-        other = self.lsn > _before_each(self.lsn, self.group)
-        ahead = unknown & other & goes_on(self.commit, self.lsn, furthest, last)
+        ahead = unknown & (self.lsn > lsn) & goes_on(self.commit, self.lsn, furthest, last)
         return replace(self, commit=np.where(ahead, furthest, self.commit))
 
     def softened(self, course: Course) -> "_Stream":

@@ -419,5 +419,4 @@ def _kept(row: pa.Table, task: IngestTask, same: Sequence[str]) -> str | None:
     columns = {c.name: one_chunk(row[child(c.id)]) for c in task.relation.columns}
     if task.spec.time.origin != "interval" and time_column(task.spec) not in columns:
         columns[time_column(task.spec)] = one_chunk(row[T])
-    ids = {column.name: column.id for column in task.relation.columns}
-    return keep_row(columns, 0, ids, int(row[OP][0].as_py()), same)
+    return keep_row(columns, 0, task.relation.ids, int(row[OP][0].as_py()), same)

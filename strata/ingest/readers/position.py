@@ -20,7 +20,7 @@ existing row, and since all of them come, the last one leaves the snapshot's con
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -71,8 +71,8 @@ class StreamProgress:
 
     def has(self, places: Places) -> Bools:
         """Return which events the shard has, as long as no other snapshot has begun."""
-        commit, lsn = np.int64(self.commit), np.int64(self.lsn)
-        placed = np.where(goes_on(places.commit, places.lsn, commit, lsn), commit, places.commit)
+        ahead = goes_on(places.commit, places.lsn, self.commit, self.lsn)
+        placed = np.where(ahead, self.commit, places.commit)
         level = (placed == self.commit) & (places.lsn <= self.lsn)
         behind = (placed < self.commit) | level
         found: Bools = np.where(
@@ -83,13 +83,13 @@ class StreamProgress:
         return found
 
 
-def goes_on(commit: Ints, lsn: Ints, furthest: Any, last: Any) -> Bools:
+def goes_on(commit: Ints, lsn: Ints, furthest: Ints | int, last: Ints | int) -> Bools:
     """Return which changes that know no commit before them are beyond all that came before.
 
     `furthest`, `last`: the greatest commit and place before each; rows of a snapshot have place 0.
     Equal places are of one COPY.
     """
-    found: Bools = (commit == 0) & (lsn > furthest) & (lsn >= last) & (furthest > 0)
+    found: Bools = (commit == 0) & (lsn > furthest) & (lsn >= last) & np.greater(furthest, 0)
     return found
 
 

@@ -28,10 +28,9 @@ def read_file(
     if spec.source.format == KEPT:  # a row was kept with the shard's names
         spec = replace(spec, source=replace(spec.source, names=()))
     called = spec.source.names_of_source
-    ids = {column.name: column.id for column in relation.columns}
     try:
         for raw in format_of(spec.source.format).read(file, SourceColumns.of(spec, relation)):
             found = by_shard_names(raw, called) if called else raw
-            yield found if found.keep is None else replace(found, ids=ids)
+            yield found if found.keep is None else replace(found, ids=relation.ids)
     except InvalidRequest as error:
         raise named_before(named_by_shard(error, called), renamed) from error

@@ -118,9 +118,8 @@ def test_rows_that_can_be_read_now_are_taken_once(world: World) -> None:
     assert [row["raw"] for row in left.rows] == [b"x,c"]
 
 
-def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def retried_and_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill a retry between the commit of its rows and their release."""
     world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
     change_schema(world.machine, "s", WidenColumn("id", COLUMN_TYPE))
 
@@ -131,6 +130,12 @@ def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
         patched.setattr(retry, "release", killed)
         with pytest.raises(Unavailable):
             retry_rejected(world.stores, world.settings, "s")
+
+
+def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retried_and_killed(world, monkeypatch)
     assert ids(world) == [1, 2, 3, 70000, 70001]
 
     [again] = retry_rejected(world.stores, world.settings, "s")
@@ -144,16 +149,7 @@ def test_a_retry_that_is_killed_in_between_takes_nothing_twice(
 def test_a_killed_retry_takes_nothing_twice_if_other_rows_can_be_read_then(
     world: World, monkeypatch: pytest.MonkeyPatch, other: int
 ) -> None:
-    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10)
-    change_schema(world.machine, "s", WidenColumn("id", COLUMN_TYPE))
-
-    def killed(*_: Any) -> None:
-        raise Unavailable("killed", certain=False)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(retry, "release", killed)
-        with pytest.raises(Unavailable):
-            retry_rejected(world.stores, world.settings, "s")
+    retried_and_killed(world, monkeypatch)
     monkeypatch.setattr(retry, "_can_be_read", lambda row, _: row["number"] != other)
 
     [again] = retry_rejected(world.stores, world.settings, "s")

@@ -15,8 +15,7 @@ class KeptRow(Format):
 
     def read(self, file: SourceFile, columns: SourceColumns) -> Iterator[RawFile]:
         """See `Format`."""
-        ids = {column.name: column.id for column in columns.relation.columns}
-        yield read_kept(file, columns.names, columns.optional, ids)
+        yield read_kept(file, columns.names, columns.optional, columns.relation.ids)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""

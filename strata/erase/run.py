@@ -39,6 +39,7 @@ from strata.state import erasing
 from strata.state.labels import drop_labels, labels_of
 from strata.state.state import Erasure, State
 from strata.store.open import Stores
+from strata.store.retry import retry
 from strata.sums.follow import declared_sums
 
 ID_CHARS: Final = 8  # of the fingerprint, in the id of an erasure
@@ -107,6 +108,7 @@ class Eraser:
                 shards.append(planned)
         files = [*self.history.rejected_files()]
         logs = [log for one in (name, *self._about()) for log in self._history(one).logs(())]
+        aside = expunging(self.stores)
         return {
             "shard": name,
             "shards": shards,
@@ -115,7 +117,7 @@ class Eraser:
             "rejected_rows": sum(sum(lines) for _, _, lines in files),
             "logs": len(logs),
             "terms": len(self.terms.terms),
-            "set_aside": sum(1 for _ in expunging(self.stores).set_aside(f"shards/{name}/")),
+            "set_aside": retry(lambda: sum(1 for _ in aside.set_aside(f"shards/{name}/"))),
             "under_way": None if state.erasing is None else state.erasing.id,
             "confirm": self.request.code,
         }

@@ -14,7 +14,7 @@ from strata.state.state import State, Tombstone
 from strata.state.tombstone import in_use_by
 from strata.store.keys import parse_key, shard_prefix
 from strata.store.open import Stores
-from strata.store.retry import retry
+from strata.store.retry import relisted
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def loss(stores: Stores, state: State) -> Loss:
     """Return what a drop of this shard would delete; change nothing. Cost: one listing."""
     blobs: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for info in retry(partial(stores.blob.list, shard_prefix(state.name))):
+    for info in relisted(stores.blob, shard_prefix(state.name)):
         kind = _kind(info.key)
         blobs[kind] += 1
         sizes[kind] += info.size_bytes

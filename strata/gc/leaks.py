@@ -19,7 +19,7 @@ from strata.machine.machine import Machine
 from strata.model.settings import Settings
 from strata.store.keys import parse_key, shard_prefix
 from strata.store.open import Stores
-from strata.store.retry import retry
+from strata.store.retry import relisted, retry
 
 ROOT: Final = "shards/"
 
@@ -115,7 +115,7 @@ def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:
 
 
 def _homeless(stores: Stores, names: set[str]) -> Iterator[JudgedBlob]:
-    for info in stores.blob.list(ROOT):
+    for info in relisted(stores.blob, ROOT):
         try:
             shard = parse_key(info.key).shard
         except InvalidRequest:

@@ -30,7 +30,7 @@ from strata.state.state import State
 from strata.store.interface import Blob, BlobInfo, Purges
 from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
-from strata.store.retry import retry
+from strata.store.retry import relisted, retry
 
 Found = TypeVar("Found")
 LOOKS: Final = 5  # while an erasure goes on
@@ -204,14 +204,14 @@ def survey(
     small = {
         i.key
         for prefix in (usage_prefix, backfill_prefix)
-        for i in _listed(blob, prefix(head.name))
+        for i in relisted(blob, prefix(head.name))
     }
     judge = Judge(machine, found, settings.gc, settings.usage, now_ms, small)
     counts: dict[Fate, tuple[int, int]] = {}
     dead, others = [], []
     alive = alive_bytes = 0  # nearly all blobs of a large shard: only counted
     missing = named_count(found.live)
-    for info, is_live in _with_life(found.live, _listed(blob, shard_prefix(head.name))):
+    for info, is_live in _with_life(found.live, relisted(blob, shard_prefix(head.name))):
         missing -= is_live
         if is_live and not every:
             alive, alive_bytes = alive + 1, alive_bytes + info.size_bytes
@@ -233,10 +233,6 @@ def survey(
 def _with_life(live: Live, listed: Iterator[BlobInfo]) -> Iterator[tuple[BlobInfo, bool]]:
     while some := list(islice(listed, AT_ONCE)):
         yield from zip(some, which_live(live, [info.key for info in some]), strict=True)
-
-
-def _listed(blob: Blob, prefix: str) -> Iterator[BlobInfo]:
-    return retry(lambda: blob.list(prefix))
 
 
 def _delete(blob: Blob, key: str) -> int | None:

@@ -6,11 +6,12 @@ writes of write-once blobs. A compare-and-set may not; `strata.machine.machine` 
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from strata.errors import Unavailable
+from strata.store.interface import Blob, BlobInfo
 
 T = TypeVar("T")
 Sleep = Callable[[float], None]
@@ -46,3 +47,29 @@ def retry(call: Callable[[], T], policy: Patience = DEFAULT, sleep: Sleep = time
         except Unavailable:
             sleep(policy.pause_s(attempt))
     return call()
+
+
+def relisted(
+    blob: Blob, prefix: str, policy: Patience = DEFAULT, sleep: Sleep = time.sleep
+) -> Iterator[BlobInfo]:
+    """Yield the blobs below a prefix; where a listing breaks off, the next goes on behind its end.
+
+    `Blob.list` asks nothing before its first blob is taken, so `retry` around the call is no help.
+
+    Raises: Unavailable, the last one, after as many listings without a further blob as attempts.
+    Memory: one blob, where the whole listing need not be kept.
+    """
+    last, failed = "", 0
+    while True:
+        try:
+            for info in blob.list(prefix):
+                if info.key > last:
+                    last, failed = info.key, 0
+                    yield info
+        except Unavailable:
+            failed += 1
+            if failed >= policy.attempts:
+                raise
+            sleep(policy.pause_s(failed - 1))
+        else:
+            return

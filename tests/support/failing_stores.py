@@ -141,8 +141,8 @@ class FaultyBlob:
         return self.faults.call(lambda: cast(Referring, self.inner).referred(key), "get")
 
     def list(self, prefix: str) -> Iterator[BlobInfo]:
-        """See `Blob.list`. Fails at the start or not at all."""
-        return iter(self.faults.call(lambda: tuple(self.inner.list(prefix)), "list"))
+        """See `Blob.list`. As with all stores, nothing is asked before the first blob is taken."""
+        yield from self._listed(lambda: self.inner.list(prefix), "list")
 
     def delete(self, key: str) -> int | None:
         """See `Blob.delete`."""
@@ -157,9 +157,13 @@ class FaultyBlob:
         return self.faults.call(lambda: cast(Expunging, self.inner).expunge(key), "expunge")
 
     def set_aside(self, prefix: str) -> Iterator[BlobInfo]:
-        """See `Expunging.set_aside`. Fails at the start or not at all."""
+        """See `Expunging.set_aside`. It fails as `list` does."""
         inner = cast(Expunging, self.inner)
-        return iter(self.faults.call(lambda: tuple(inner.set_aside(prefix)), "set_aside"))
+        yield from self._listed(lambda: inner.set_aside(prefix), "set_aside")
+
+    def _listed(self, work: Callable[[], Iterator[BlobInfo]], what: str) -> Iterator[BlobInfo]:
+        found = self.faults.call(lambda: tuple(work()), what)
+        yield from found
 
 
 class FaultyConsensus:

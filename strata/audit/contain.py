@@ -7,7 +7,6 @@ from strata.audit.verdict import Verdict
 from strata.errors import StrataError
 from strata.machine.machine import Machine
 from strata.rollout.ladder import distrust_rule
-from strata.rollout.obey import SKIPPING
 
 
 def guilty_functions(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
@@ -29,8 +28,7 @@ def contain(machine: Machine, origin: str, verdicts: Iterable[Verdict]) -> list[
     lowered = []
     for name in machine.names():
         try:
-            if name != origin and machine.load(name).rollout.mode in SKIPPING:
-                machine.apply(name, partial(distrust_rule, reason=reason))
+            if name != origin and machine.apply(name, partial(distrust_rule, reason=reason)):
                 lowered.append(name)
         except StrataError:
             continue

@@ -219,10 +219,15 @@ def step_down(
     return step(state, now_ms, rollout=new), new
 
 
-def distrust_rule(state: State, now_ms: int, *, reason: str) -> tuple[State, Rollout]:
-    """Take a shard that skips back to `soft`, because a rule was wrong in another shard."""
+def distrust_rule(state: State, now_ms: int, *, reason: str) -> tuple[State, bool]:
+    """Take a shard that skips back to `soft`, because a rule was wrong in another shard.
+
+    Returns whether it skipped. One that stepped down meanwhile stays there: up takes two people.
+    """
+    if state.rollout.mode not in SKIPPING:
+        return state, False
     new = _lowered(state.rollout, now_ms, "soft", Person("validate"), reason)
-    return step(state, now_ms, rollout=new), new
+    return step(state, now_ms, rollout=new), True
 
 
 def record(  # noqa: PLR0913  these are the fields of one record

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Barrier
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from strata.audit.contain import contain
+from strata.audit.verdict import Verdict
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings, Thresholds
@@ -17,10 +20,16 @@ from strata.rollout.people import Person
 from strata.rollout.policy import Policy
 from strata.store.open import open_stores
 from tests.support.batches import spec
+from tests.support.climb import standing
+from tests.support.failing_stores import FaultyConsensus, Faults, Outcome
 
 PEOPLE = tuple(f"person {n}" for n in range(6))
 GATES = Policy(Thresholds())
 NAME = spec().name
+GUILTY = Verdict(
+    "run", "elsewhere", "a filter", "x = 1", "a/part", "mismatch",
+    1, 1, 1, "both", 1, "0", "a stratum", suspects="equal_to",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -88,6 +97,27 @@ def test_an_approval_and_a_step_down_at_once_end_down_or_say_so(store: StoreSett
     [counted] = at_once(acts, ("bob", "carl"))
     after = machine.load(NAME).rollout
     assert (after.mode, after.request) == ({"bob": "soft", "carl": "off"}[counted], None)
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_who_steps_down_while_a_rule_is_distrusted_stays_down(
+    store: StoreSettings, calls: int
+) -> None:
+    """A rule was wrong elsewhere: that lowers who skips, and leads nobody from off to soft."""
+    stores = open_stores(store)
+    machine = Machine(stores)
+    machine.apply(NAME, partial(standing, mode="audit", percent=10))
+    down = partial(ladder.step_down, to="off", who="ann", reason="doubt")
+    faults = Faults([*[Outcome.WORKS] * calls, Outcome.INTERRUPTED])
+    faults.interlude = lambda: machine.apply(NAME, down) and None
+    beside = replace(stores, consensus=FaultyConsensus(stores.consensus, faults))
+    lowered = contain(Machine(beside), "elsewhere", [GUILTY])
+    if not faults.drawn[Outcome.INTERRUPTED]:  # it ended before
+        machine.apply(NAME, down)
+    after = machine.load(NAME).rollout
+    assert after.mode == "off"
+    assert [line.after for line in after.entries][-1] == "off"
+    assert (lowered == [NAME]) == ("soft" in [line.after for line in after.entries][-2:])
 
 
 def test_the_policy_is_asked_for_and_changed_once(store: StoreSettings) -> None:

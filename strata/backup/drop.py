@@ -59,8 +59,8 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
     blob, mark = backup.blob, f"{DROPPING}{secrets.token_hex(4)}"
     for name in names:
         _shards(backup, name)
-    retry(partial(blob.set, mark, b""))
     try:
+        retry(partial(blob.set, mark, b""))
         _refuse(blob, now_ms, lambda key: key.endswith(f"/{BEGUN}"), "a point of it is added")
         gone = [*names, *(left for left in _left(backup) if left not in names)]
         shards = sorted(set[str]().union(*(_shards(backup, name) for name in gone)))

@@ -91,9 +91,9 @@ def back_up(
     check_no_drop(target, stores.clock())
     at_ms = stores.clock()
     name = _name_after(backup.names(), at_ms)
-    _check_apart(stores.blob, target, name)
-    drop_abandoned(target)
     try:
+        _check_apart(stores.blob, target, name)
+        drop_abandoned(target)
         # Its own mark is there: a drop that begins now refuses, and one that began before is seen.
         check_no_drop(target, stores.clock())
         return _added(stores, backup, settings, name, at_ms, names, runner)
@@ -183,9 +183,7 @@ def _check_apart(blob: Blob, target: Blob, point: str) -> None:
     """Refuse a target that is the store itself, under any address."""
     key = f"{FOLDER}{point}/{BEGUN}"
     retry(partial(target.set, key, b""))
-    inside = retry(partial(blob.get, key)) is not None
-    if inside:
-        retry(partial(target.delete, key))
+    if retry(partial(blob.get, key)) is not None:
         raise InvalidRequest(
             "a backup cannot lie in the store that it is of",
             cure="another folder, or another bucket or prefix",

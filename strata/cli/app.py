@@ -18,6 +18,7 @@ from strata.cli.entries import ENTRIES, PANELS
 from strata.cli.start import (
     check_words,
     collect_seldom,
+    end_orderly,
     error_without_file,
     leave_pandas_out,
     limit_reached,
@@ -96,6 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     open_streams()
     if argv is None:
         collect_seldom()
+        end_orderly()
     words = finished_words() if argv is None and is_completion() else argv
     if argv is None and not {"--help", "--version"}.intersection(sys.argv) and sys.argv[1:]:
         leave_pandas_out()

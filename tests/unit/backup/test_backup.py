@@ -1,6 +1,7 @@
 """A backup brings back what there was, whole or not at all, whatever happens meanwhile."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -21,6 +22,7 @@ from strata.state.step import step
 from strata.store import keys
 from strata.store.memory import MemoryBlob
 from strata.store.open import open_stores
+from strata.store.retry import Patience, retry
 from tests.support.failing_stores import CrashError, Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.support.garbage import SETTINGS, SPEC, World
 
@@ -658,3 +660,39 @@ def test_what_a_killed_backup_left_goes_with_the_next_drop(
     assert target.live == {}
     with pytest.raises(InvalidRequest, match="there is no backup here"):
         drop_points(Backup(target), [first.name], world.now_ms)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.REPLY_LOST])
+@pytest.mark.parametrize("calls", range(8))
+def test_an_outage_leaves_no_mark_for_which_others_wait(
+    world: World,
+    target: MemoryBlob,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Outcome,
+    calls: int,
+) -> None:
+    """The outage is over when the command ends; its mark would count for a day."""
+    monkeypatch.setattr(retry, "__defaults__", (Patience(), lambda _: None))
+    point = back_up(world.stores, target, SETTINGS).point.name
+    back_up(world.stores, target, SETTINGS)
+    for work in (
+        lambda blob: back_up(world.stores, blob, SETTINGS),
+        lambda blob: drop_points(Backup(blob), [point], world.now_ms),
+    ):
+        faults = Faults([*[Outcome.WORKS] * calls, *[outcome] * Patience().attempts])
+        with suppress(Unavailable):  # what was only read may be of no matter
+            work(FaultyBlob(target, faults))
+        assert faults.drawn[outcome]
+        assert not [one.key for one in target.list(FOLDER) if BEGUN in one.key]
+        assert not [one.key for one in target.list(FOLDER) if "dropping-" in one.key]
+
+
+def test_a_store_that_fails_first_leaves_no_mark_in_the_backup(
+    world: World, target: MemoryBlob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "__defaults__", (Patience(), lambda _: None))
+    faults = Faults([Outcome.REFUSED] * Patience().attempts)
+    failing = replace(world.stores, blob=FaultyBlob(world.stores.blob, faults))
+    with pytest.raises(Unavailable):
+        back_up(failing, target, SETTINGS)
+    assert [*target.list(FOLDER)] == []

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,35 @@ def test_a_target_that_is_no_address_is_named_as_the_backup(cli: Cli) -> None:
         assert code == 2
         assert "backup='/a/folder' (cure: file:///folder" in error
         assert "store.blob" not in error
+
+
+WAITING = """
+import sys, time
+import strata.cli.backup
+from strata.backup import save
+from strata.cli.app import main
+
+def wait(*_):
+    print("at work", flush=True)
+    time.sleep(60)
+
+save._copy = wait
+sys.argv = ["strata", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_backup_that_is_told_to_end_gives_back_what_it_took(cli: Cli, target: str) -> None:
+    """Its mark would keep points from being dropped for a day, and its hold old parts."""
+    point = cli.json("backup", target)["point"]
+    words = ("backup", target, "--config", str(cli.config))
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING, *words], stdout=subprocess.PIPE, text=True
+    ) as begun:
+        assert begun.stdout is not None
+        assert begun.stdout.readline() == "at work\n"
+        begun.send_signal(signal.SIGTERM)
+        assert begun.wait(60) == 128 + signal.SIGTERM
+    assert not [one for one in cli.json("holds")["holds"] if "backup" in one["name"]]
+    cli.json("backup", target, "events")
+    cli.json("backups", target, "--drop", point)

@@ -14,6 +14,7 @@ second commit of the same work.
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -128,6 +129,7 @@ class StrataJobOperator(SparkSubmitOperator):
         self.report = ""  # the index of the report that the job wrote, if it wrote one
         self.report_url = ""  # likewise on S3
         self._silence: Silence | None = None
+        self._secret_file: Path | None = None
 
     @property
     def report_links(self) -> tuple[str, ...]:
@@ -178,6 +180,8 @@ class StrataJobOperator(SparkSubmitOperator):
             raise self._failure(file, error) from None
         finally:
             self._close_output()
+            if self._secret_file is not None:
+                self._secret_file.unlink(missing_ok=True)
         result = results.read_result(file)
         self._keep_report(result)
         dry = self._dry
@@ -193,10 +197,28 @@ class StrataJobOperator(SparkSubmitOperator):
     def _get_hook(self) -> Any:
         """Return the provider's hook, and listen to what its program prints."""
         hook: Any = super()._get_hook()
+        self._hide_secrets(hook)
         if self._silence is not None:
             heard, read = self._silence.heard, hook._process_spark_submit_log
             hook._process_spark_submit_log = lambda lines: read(heard(lines))
         return hook
+
+    def _hide_secrets(self, hook: Any) -> None:
+        """Move secret settings into a file of ours: every user of a machine sees command lines."""
+        secret = {name: value for name, value in hook._conf.items() if _SECRET.search(name)}
+        if not secret:
+            return
+        before, more = hook._properties_file, hook._build_spark_common_args
+        lines = [Path(before).read_text("utf-8")] if before else []
+        lines += [property_line(name, str(value)) for name, value in secret.items()]
+        number, name = tempfile.mkstemp(suffix=".conf")  # for its owner alone
+        self._secret_file = Path(name)
+        with open(number, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        hook._conf = {name: value for name, value in hook._conf.items() if name not in secret}
+        hook._properties_file = name
+        if not before:  # else Spark would read its defaults no more
+            hook._build_spark_common_args = lambda: [*more(), "--load-spark-defaults"]
 
     def _say(self, result: Mapping[str, Any], *, details: bool) -> None:
         """Log what happened: in one line, then in tables, then where to look."""
@@ -359,6 +381,17 @@ def secrets_of(conf: Mapping[str, Any]) -> list[str]:
     """
     values = (str(value) for name, value in conf.items() if _SECRET.search(name))
     return sorted(filter(None, values), key=len, reverse=True)
+
+
+def property_line(name: str, value: str) -> str:
+    r"""Return a line of a file of properties, as Java reads it.
+
+    >>> print(property_line("a b", "c\\d\n#e="))
+    a\ b=c\\d\n#e=
+    """
+    escapes = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r"})
+    key = re.sub(r"([ \t=:#!])", r"\\\1", name.translate(escapes))
+    return f"{key}={value.translate(escapes)}"
 
 
 def connection_extra(conn_id: str) -> dict[str, Any]:

@@ -143,13 +143,48 @@ def test_no_key_of_a_connection_is_in_what_a_failure_says(context, connection, s
         monkeypatch.setenv(name, value)
     masked = []
     monkeypatch.setattr(spark, "mask_secret", masked.append)
-    submit("print(args)\nsys.exit(1)\n")
+    read = "open(args[args.index('--properties-file') + 1]).read()"
+    submit(f"print(args, {read})\nsys.exit(1)\n")
     with pytest.raises(AirflowException) as caught:
         job().execute(context)
     said = message_of({**context, "exception": caught.value}).text
     assert "fs.azure.account.key.lake=***" in said
     assert not [value for value in secrets.values() if value in said + str(caught.value)]
     assert sorted(masked) == sorted(secrets.values())
+
+
+@pytest.mark.parametrize("before", ["", "spark.a=1\nspark.b=2"])
+def test_no_key_of_a_connection_is_on_a_command_line(
+    context, connection, submit, monkeypatch, tmp_path, before
+):
+    """Every user of a machine sees command lines; the file is for its owner, until Spark ends."""
+    secrets = {"spark.hadoop.fs.s3a.secret.key": "q+/2\\2==", "spark.password": "a b=c"}
+    conf = {"spark.hadoop.fs.s3a.path.style.access": "true", **secrets}
+    for name, value in connection_variable("local[1]", "512m", conf=conf).items():
+        monkeypatch.setenv(name, value)
+    body = (
+        "import os\nfile = args[args.index('--properties-file') + 1]\n"
+        "said = {'args': args, 'file': file, 'lines': open(file).read().splitlines(),"
+        " 'mode': os.stat(file).st_mode & 0o777}\n"
+    )
+    submit(body + WRITE.format(document="{'shards': {'x': {}}, **said}", code=0))
+    theirs = {}
+    if before:
+        (tmp_path / "theirs.conf").write_text(before)
+        theirs = {"properties_file": str(tmp_path / "theirs.conf")}
+    returned = job(**theirs).execute(context)
+    said = json.loads(Path(returned["result"]).read_text())
+
+    words = " ".join(said["args"])
+    assert not [value for value in secrets.values() if value in words]
+    assert "spark.hadoop.fs.s3a.path.style.access=true" in words
+    assert ("--load-spark-defaults" in said["args"]) is not bool(before)
+    assert said["lines"] == [
+        *before.splitlines(),
+        "spark.hadoop.fs.s3a.secret.key=q+/2\\\\2==",
+        "spark.password=a b=c",
+    ]
+    assert (said["mode"], Path(said["file"]).exists()) == (0o600, False)
 
 
 @pytest.mark.parametrize(

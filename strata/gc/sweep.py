@@ -176,7 +176,8 @@ def purge(stores: Stores, settings: Settings) -> int:
     """
     if not isinstance(stores.blob, Purges):
         return 0
-    return stores.blob.purge(stores.clock() - settings.gc.aside_days * _DAY_MS)
+    before_ms = stores.clock() - settings.gc.aside_days * _DAY_MS
+    return retry(partial(stores.blob.purge, before_ms))
 
 
 def survey(

@@ -22,6 +22,10 @@ THERE: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 BEYOND: Final = frozenset({"InvalidRange", "416"})
 LISTED: Final = "IsTruncated"  # what each page of a listing says
+# Writes: their replies have a tag once they are done. S3 begins some replies before.
+_WRITES: Final = frozenset(
+    {"put_object", "upload_part", "complete_multipart_upload", "copy_object"}
+)
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
 _CURES: Final = {
     "NoSuchBucket": "make the bucket, or correct its address in the settings",
@@ -123,8 +127,14 @@ class S3Client:
         return self._client
 
     def ask(self, operation: str, **arguments: Any) -> Any:
-        """Return the reply to one request; `outside` says what its errors mean."""
-        return getattr(self.boto, operation)(Bucket=self.address.bucket, **arguments)
+        """Return the reply to one request; `outside` says what its errors mean.
+
+        Raises: Unavailable for the reply to a write that ended early: it may have been done.
+        """
+        reply = getattr(self.boto, operation)(Bucket=self.address.bucket, **arguments)
+        if operation in _WRITES:
+            said(reply.get("CopyObjectResult", reply), "ETag", certain=False)
+        return reply
 
     def listed(self, prefix: str) -> Iterator[Any]:
         """Yield what the server says of each object whose whole key begins with `prefix`.
@@ -137,7 +147,7 @@ class S3Client:
             yield from page.get("Contents", ())
 
 
-def said(reply: Any, name: str) -> Any:
+def said(reply: Any, name: str, *, certain: bool = True) -> Any:
     """Return what each whole reply says.
 
     A connection that ends within the headers leaves a reply without the others and without its
@@ -145,7 +155,7 @@ def said(reply: Any, name: str) -> Any:
     Raises: Unavailable for a reply that does not say it.
     """
     if name not in reply:
-        raise _ended_early()
+        raise _ended_early(certain=certain)
     return reply[name]
 
 
@@ -164,8 +174,8 @@ def body_of(reply: Any) -> bytes:
     return data
 
 
-def _ended_early() -> Unavailable:
-    return Unavailable("a reply of S3 ended early", certain=True, cure="try again")
+def _ended_early(*, certain: bool = True) -> Unavailable:
+    return Unavailable("a reply of S3 ended early", certain=certain, cure="try again")
 
 
 @lru_cache(maxsize=8)

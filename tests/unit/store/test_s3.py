@@ -162,6 +162,36 @@ def test_a_reply_that_ends_within_its_headers_is_not_taken_for_an_empty_one(
     assert [call() for call in calls.values()] == [b"one", b"", ["a/b"]]
 
 
+@pytest.mark.parametrize("operation", ["PutObject", "UploadPart", "CompleteMultipartUpload"])
+def test_a_write_whose_reply_ends_within_its_headers_is_not_taken_for_done(
+    blob: S3Blob, network: Any, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 says 200 while it still puts an upload together; a state would name what is not there."""
+    if operation != "PutObject":
+        monkeypatch.setattr("strata.store.s3.SINGLE", 2)
+    network(operation, says(200, ""))
+    with pytest.raises(Unavailable, match="ended early") as caught:
+        blob.set("a/b", b"one")
+    assert not caught.value.certain
+    assert blob.get("a/b") is None
+    blob.set("a/b", b"one")
+    assert blob.get("a/b") == b"one"
+
+
+def test_a_copy_whose_reply_ends_within_its_headers_costs_no_blob(
+    blob: S3Blob, network: Any
+) -> None:
+    """What is deleted can be restored: so nothing goes before its copy is known to be there."""
+    blob.set("a/b", b"one")
+    network("CopyObject", says(200, ""))
+    with pytest.raises(Unavailable, match="ended early"):
+        blob.delete("a/b")
+    assert blob.get("a/b") == b"one"
+    blob.delete("a/b")
+    blob.restore("a/b")
+    assert blob.get("a/b") == b"one"
+
+
 def test_a_source_object_is_asked_for_again_when_a_reply_ends_early(
     blob: S3Blob, network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

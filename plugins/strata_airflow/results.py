@@ -213,7 +213,7 @@ def failures(result: Mapping[str, Any]) -> list[str]:
 
 
 def remarks(result: Mapping[str, Any]) -> list[str]:
-    """Return one line for each shard and finding that a person should know after an ingest.
+    """Return one line for each finding that a person should know although the job ended well.
 
     >>> remarks({"shards": [{"shard": "a", "rejected": 2, "files": 1, "batches": 1}]})
     ['a: 2 rows rejected: strata quarantine show a']
@@ -229,7 +229,7 @@ def remarks(result: Mapping[str, Any]) -> list[str]:
                 lines.append(f"{name}: {count:,} {text.format(shard=name)}")
         if shard.get("batches") and shard.get("files") == 0:
             lines.append(f"{name}: no file came for the interval; readers see it as complete")
-    return lines
+    return lines + list(filter(None, [str(result.get("report_problem") or "")]))
 
 
 # Counts of an ingest that committed anyway, for a person to look at.

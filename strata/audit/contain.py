@@ -1,6 +1,7 @@
 """Contain a mismatch of one shard: a wrong rule is wrong in every shard."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 from strata.audit.verdict import Verdict
@@ -25,11 +26,10 @@ def contain(machine: Machine, origin: str, verdicts: Iterable[Verdict]) -> list[
     if not functions:
         return []
     reason = f"a rule was wrong in {origin}, one of: {', '.join(functions)}"
-    lowered = []
-    for name in machine.names():
-        try:
-            if name != origin and machine.apply(name, partial(distrust_rule, reason=reason)):
-                lowered.append(name)
-        except StrataError:
-            continue
+    lowered: list[str] = []
+    with suppress(StrataError):
+        for name in machine.names():
+            with suppress(StrataError):
+                if name != origin and machine.apply(name, partial(distrust_rule, reason=reason)):
+                    lowered.append(name)
     return lowered

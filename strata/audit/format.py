@@ -20,7 +20,7 @@ from strata.audit.compare import ColumnCount
 from strata.audit.parts import PartTask, PartVerdict, check_part, missing
 from strata.audit.verdict import Verdict
 from strata.decide.draw import sampled
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.format.manifest import part_refs, stats_rows
 from strata.kernels.arrays import Bools
 from strata.model.runner import Runner
@@ -83,8 +83,9 @@ def rest_of_share(
 
 def forget(stores: Stores, shard: str, run: str) -> None:
     """Drop the notes of a recorded run. Notes that this misses are dropped with old verdicts."""
-    for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
-        stores.blob.delete(info.key)
+    with suppress(Unavailable):
+        for info in retry(lambda: list(stores.blob.list(_prefix(shard, run)))):
+            retry(partial(stores.blob.delete, info.key))
 
 
 def _tasks(

@@ -138,8 +138,8 @@ def validate_shard(
     exprs = {check.name: check.filter.expr for check in checks}
     audited = audited_share(scope.share(state), [summary for summary, _, _ in found_softly])
     after, key = _record(machine, state, scope, verdicts, exprs, audited)
-    forget(stores, name, scope.run)
     lowered = contain(machine, name, verdicts)
+    forget(stores, name, scope.run)
     return ValidationReport(
         name,
         scope.run,

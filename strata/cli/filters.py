@@ -1,6 +1,7 @@
 """Commands that check skipping: validate that it is right, decide again from receipts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from strata.audit.receipts import (
     read_receipt,
 )
 from strata.audit.receipts import replay as replay_receipt
-from strata.audit.run import Scope
+from strata.audit.run import Scope, ValidationReport
 from strata.audit.used import budget_of, used_filters
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, ShardArgument, answer
@@ -25,7 +26,7 @@ from strata.cli.parts import full_keys
 from strata.cli.remarks import remark
 from strata.cli.tables import Table, pairs, rows
 from strata.config.filters import RegisteredFilter, load_filters
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, StrataError
 from strata.model.time import parse_time
 from strata.sums.check import checked_as_declared
 
@@ -149,7 +150,8 @@ def validate(
             seconds=settings.validate.filter_seconds,
         )
     if not part:
-        table.publish(context.stores, run, report.verdicts)
+        with _behind(report):
+            table.publish(context.stores, run, report.verdicts)
     findings = [
         {"part": v.part, "check": v.check, "column": v.column, "bound": v.bound, "error": v.error}
         for v in report.verdicts
@@ -174,11 +176,11 @@ def validate(
         **cost_counts(report.costs),
         **report.recorded(),
     }
-    compared = (
-        None
-        if part
-        else checked_as_declared(context.stores, shard, settings.read, scope.budget.size_bytes)
-    )
+    compared = None
+    if not part:
+        most = scope.budget.size_bytes
+        with _behind(report):
+            compared = checked_as_declared(context.stores, shard, settings.read, most)
     if compared is not None:
         # No values of rows: `strata sums --check` shows the group.
         document["sums"] = {k: v for k, v in compared.to_json().items() if k != "first"}
@@ -194,6 +196,20 @@ def validate(
         rows("columns", counts, COLUMNS),
         code=MISMATCH if report.mismatches or (compared and compared.different) else failed,
     )
+
+
+@contextmanager
+def _behind(report: ValidationReport) -> Iterator[None]:
+    """Let what follows a mismatch fail with a remark: what lied is shown in any case.
+
+    A repetition would not find it: it is in quarantine, and no filter skips it any more.
+    """
+    try:
+        yield
+    except StrataError as error:
+        if not report.mismatches:
+            raise
+        remark(str(error))
 
 
 def replay(

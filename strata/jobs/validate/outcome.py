@@ -31,6 +31,7 @@ def document(
         "shards": [_shard(one) for one in reports],
         "report": str(report.index),
         "report_url": report.url,
+        "report_problem": report.problem,
         "expectations_failed": list(report.failed),
         "alerts": [
             *(alert(one, v) for one in reports for v in one.mismatches),

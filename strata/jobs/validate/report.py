@@ -46,6 +46,7 @@ class WrittenReport:
     success: bool
     failed: tuple[str, ...]  # the descriptions of the expectations that failed
     url: str = ""  # of the index on S3, if the report goes there
+    problem: str = ""  # why it is not complete; empty: it is
 
 
 def build_report(  # noqa: PLR0913 - options, by name

@@ -27,6 +27,7 @@ from strata.model.settings import Settings
 from strata.model.shown import json_of
 from strata.state.generations import begin_sweep
 from strata.state.state import State
+from strata.state.tombstone import redate
 from strata.store.interface import Blob, BlobInfo, Purges
 from strata.store.keys import backfill_prefix, shard_prefix, usage_prefix
 from strata.store.open import Stores
@@ -109,6 +110,8 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
     now_ms, machine = stores.clock(), Machine(stores)
     if machine.load(name, dropped=True).dropped is None:
         machine.apply(name, partial(begin_sweep, grace_ms=settings.gc.grace_ms))
+    else:
+        machine.apply(name, _begin_for_dropped, dropped=True)
 
     def look() -> tuple[SweepReport, Reach]:
         head = machine.load(name, dropped=True)
@@ -126,6 +129,10 @@ def collect(stores: Stores, name: str, settings: Settings, runner: Runner = seri
         return replace(report, dry_run=False, idle_reason=idle)
     _look_again(machine, found, report.dead)
     return replace(report, dry_run=False, deleted=len(gone), deleted_bytes=sum(gone))
+
+
+def _begin_for_dropped(state: State, now_ms: int) -> tuple[State, int]:
+    return (state, 0) if state.dropped is None else redate(state, now_ms)  # it may have come back
 
 
 def _judged(

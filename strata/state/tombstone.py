@@ -11,7 +11,7 @@ from dataclasses import replace
 from strata.errors import InvalidRequest
 from strata.model.spec import ShardSpec
 from strata.model.time import MIN_TIME
-from strata.state.generations import live_writers
+from strata.state.generations import LONGEST_MS, live_writers
 from strata.state.holds import live_holds
 from strata.state.labels import is_label
 from strata.state.rollout import ENTRIES_MAX, noted
@@ -48,6 +48,17 @@ def drop(
         generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
     )  # fmt: skip
     return following, stone
+
+
+def redate(state: State, now_ms: int) -> tuple[State, int]:
+    """Let a drop whose clock was far ahead have been now; return when the shard was dropped.
+
+    Its blobs wait a grace from then, and would wait until that clock was right.
+    """
+    assert state.dropped is not None
+    if state.dropped.at_ms <= now_ms + LONGEST_MS:
+        return state, state.dropped.at_ms
+    return successor(state, now_ms, dropped=replace(state.dropped, at_ms=now_ms)), now_ms
 
 
 def in_use_by(state: State, now_ms: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from strata.rollout.policy import Policy
 from strata.store.open import open_stores
 from tests.support.batches import spec
 from tests.support.climb import standing
-from tests.support.failing_stores import FaultyConsensus, Faults, Outcome
+from tests.support.failing_stores import Faults, FaultyConsensus, Outcome
 
 PEOPLE = tuple(f"person {n}" for n in range(6))
 GATES = Policy(Thresholds())

@@ -21,7 +21,7 @@ from strata.store.open import open_stores
 from strata.store.retry import Patience, retry
 from strata_airflow.results import judge, remarks
 from tests.support.batches import spec
-from tests.support.failing_stores import FaultyBlob, FaultyConsensus, Faults, Outcome
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
 from tests.support.stored import memory_stores
 from tests.unit.audit.test_report import CLEAN, LIE
 

@@ -15,7 +15,7 @@ from strata.store.interface import BlobInfo
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from strata.store.retry import Patience, relisted
-from tests.support.failing_stores import FaultyBlob, Faults, Outcome
+from tests.support.failing_stores import Faults, FaultyBlob, Outcome
 from tests.support.garbage import HOUR, SETTINGS, World
 
 

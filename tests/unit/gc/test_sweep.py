@@ -353,6 +353,29 @@ def test_a_clock_that_was_a_year_ahead_stops_no_sweep(world: World) -> None:
     world.check()
 
 
+def test_a_drop_by_a_clock_that_was_a_year_ahead_waits_no_year(world: World) -> None:
+    world.append(1)
+    world.now_ms += 365 * DAY
+    world.machine.drop("s", by="ann", reason="a trial")
+    world.now_ms -= 365 * DAY
+
+    assert "lately" in world.sweep(hours=0).idle_reason
+    assert world.stored()  # whoever read it when it was dropped has a grace from now on
+    world.sweep()
+    assert world.stored() == []
+
+
+def test_a_drop_by_a_clock_that_differs_a_little_keeps_its_time(world: World) -> None:
+    world.append(1)
+    world.now_ms += DAY
+    stone = world.machine.drop("s", by="ann", reason="a trial")
+    world.now_ms -= DAY
+    world.sweep()
+
+    assert world.stored()
+    assert world.machine.load("s", dropped=True).dropped == stone
+
+
 def test_a_writer_at_work_outlives_the_mending_of_its_clock(world: World) -> None:
     world.now_ms += 365 * DAY
     with Lease(world.machine, "s", "ingest") as lease:

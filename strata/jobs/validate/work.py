@@ -84,7 +84,7 @@ def validate_shards(
         if not any(one.mismatches for one in found.values()):
             raise
         # Another try would not find what lied: it is in quarantine, and no filter skips it now.
-        say(f"the run broke off behind a mismatch, which is told first: {error}")
+        say(f"the run broke off, and reports the mismatch that it found: {error}")
         done = [{"shard": name} for name in names if name in found]
     reports = [found[name] for name in names if name in found]
 

@@ -151,7 +151,7 @@ main()
 """
 
 
-def test_a_backup_that_is_told_to_end_gives_back_what_it_took(cli: Cli, target: str) -> None:
+def test_a_backup_that_is_asked_to_end_gives_back_what_it_took(cli: Cli, target: str) -> None:
     """Its mark would keep points from being dropped for a day, and its hold old parts."""
     point = cli.json("backup", target)["point"]
     words = ("backup", target, "--config", str(cli.config))

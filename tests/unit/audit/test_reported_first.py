@@ -67,7 +67,7 @@ def validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 
 @pytest.mark.parametrize("fails", ["", "strata.audit.table.publish"])
-def test_a_mismatch_is_told_though_verdicts_cannot_be_published(
+def test_a_mismatch_is_reported_though_verdicts_cannot_be_published(
     validated: Callable[..., Any], fails: str
 ) -> None:
     document, code = validated(fails)
@@ -77,7 +77,7 @@ def test_a_mismatch_is_told_though_verdicts_cannot_be_published(
 
 
 @pytest.mark.parametrize("fails", ["strata.jobs.validate.work.checked_as_declared"])
-def test_a_mismatch_is_told_though_the_next_shard_finds_no_store(
+def test_a_mismatch_is_reported_though_the_next_shard_finds_no_store(
     validated: Callable[..., Any], fails: str
 ) -> None:
     document, code = validated(fails)
@@ -85,7 +85,7 @@ def test_a_mismatch_is_told_though_the_next_shard_finds_no_store(
     assert [one["shard"] for one in document["shards"]] == ["events"]
 
 
-def test_without_a_mismatch_the_failure_is_told(validated: Callable[..., Any]) -> None:
+def test_without_a_mismatch_the_failure_is_reported(validated: Callable[..., Any]) -> None:
     validated.__dict__["names"].remove("events")
     with pytest.raises(StrataError, match="is away"):
         validated("strata.audit.table.publish")

@@ -114,7 +114,8 @@ class Publication:
         """
         check_layouts(state := Machine(self.stores).load(self.shard))
         first = partial(empty_table, self.shard, self._address, self.place.address)
-        first(fields_of(state), 0)  # what cannot be shown leaves nothing behind
+        first(fields_of(state), 0)  # what cannot be shown leaves nothing behind,
+        self._check_table(self._loaded())  # nor does a table that is not ours
         for _ in range(ATTEMPTS):
             self.place.claim(self.table.identity)  # again: a drop takes the claim, too
             drop_abandoned(self.place.blob)
@@ -123,8 +124,7 @@ class Publication:
             base = None
             try:
                 base = self.table.load() or first(fields_of(state), self.stores.clock())
-                check_ours(base, self.shard, self._address, self.place.address)
-                check_unwritten(base)
+                self._check_table(base)
                 return self._attempt(state, held, base, expire=expire)
             except LostRaceError:
                 continue
@@ -132,6 +132,11 @@ class Publication:
                 if base == self._loaded():
                     raise self._incomplete(error) from error
         raise self._overtaken()
+
+    def _check_table(self, found: TableMetadata | None) -> None:
+        if found is not None:
+            check_ours(found, self.shard, self._address, self.place.address)
+            check_unwritten(found)
 
     def _loaded(self) -> TableMetadata | None:
         """Return the newest version. Raises: Conflict when others replace it again and again."""

@@ -359,6 +359,8 @@ def test_a_table_of_another_shard_is_refused(world: World) -> None:
     with pytest.raises(InvalidRequest, match="not the publication of this shard"):
         theirs.drop()
     assert world.read() == world.expected()
+    # A hold would keep its blobs, and let erasures wait, for a week: no drop could release it.
+    assert Machine(world.stores).load("other").holds == ()
 
 
 def test_a_table_that_others_wrote_to_is_refused(world: World) -> None:

@@ -31,6 +31,7 @@ document and nothing else on standard output.
 | 2 | bad request: another try cannot help |
 | 3 | a mismatch was found |
 | 4 | fenced, or a race was lost: run it again |
+| 143 | SIGTERM ended it; leases, holds and marks are given back |
 """
 COMMON: Final = {"config", "json", "as_json", "help"}  # described once, in the head
 

@@ -53,9 +53,17 @@ def validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         if fails:
             monkeypatch.setattr(fails, away)
         args = argparse.Namespace(
-            run="r", now=None, shard=[*names], filter=[], budget_bytes=0, budget_seconds=0,
-            percent=None, format=None, config=str(file), console="",
-        )  # fmt: skip
+            run="r",
+            now=None,
+            shard=[*names],
+            filter=[],
+            budget_bytes=0,
+            budget_seconds=0,
+            percent=None,
+            format=None,
+            config=str(file),
+            console="",
+        )
         spark: Any = argparse.Namespace(session=None)
         return work.validate_shards(spark, settings, args)()
 

@@ -79,7 +79,7 @@ def find_leaks(
         overdue += report.dead
         strays += [one for one in report.others if one.fate is Fate.UNKNOWN]
     if names is None:
-        strays += _homeless(stores, set(chosen))
+        strays += _homeless(machine, set(chosen))
     return LeakReport(tuple(reports), tuple(missing), tuple(overdue), tuple(strays))
 
 
@@ -114,15 +114,20 @@ def _missing(stores: Stores, named: Iterable[str]) -> Iterator[str]:
             yield key
 
 
-def _homeless(stores: Stores, names: set[str]) -> Iterator[JudgedBlob]:
-    for info in relisted(stores.blob, ROOT):
+def _homeless(machine: Machine, names: set[str]) -> Iterator[JudgedBlob]:
+    """Yield the blobs of no shard; `names`: the known shards, to which later ones are added."""
+    unknown: set[str] = set()
+    for info in relisted(machine.stores.blob, ROOT):
         try:
             shard = parse_key(info.key).shard
         except InvalidRequest:
             if not any(info.key.startswith(shard_prefix(name)) for name in names):
                 yield JudgedBlob(info.key, info.size_bytes, "foreign", Fate.UNKNOWN, "of no shard")
             continue
-        if shard not in names:
+        if shard not in names and shard not in unknown:
+            names.update(machine.names(dropped=True))  # it may have begun meanwhile
+            unknown |= {shard} - names
+        if shard in unknown:
             yield JudgedBlob(
                 info.key, info.size_bytes, "foreign", Fate.UNKNOWN, f"there is no shard {shard!r}"
             )

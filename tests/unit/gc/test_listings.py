@@ -10,13 +10,15 @@ import pytest
 from strata import gc
 from strata.errors import Unavailable
 from strata.gc.drop import loss
+from strata.gc.leaks import ROOT
 from strata.machine.machine import Machine
+from strata.store import keys
 from strata.store.interface import BlobInfo
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from strata.store.retry import Patience, relisted
 from tests.support.failing_stores import Faults, FaultyBlob, Outcome
-from tests.support.garbage import HOUR, SETTINGS, World
+from tests.support.garbage import HOUR, SETTINGS, SPEC, World
 
 
 class Broken(MemoryBlob):
@@ -96,3 +98,27 @@ def test_each_call_may_fail_once(work: Callable[[Stores], Any]) -> None:
     else:
         assert work(failing) == work(world.stores)
     assert calls.drawn[Outcome.REFUSED]
+
+
+class Meanwhile(FaultyBlob):
+    """A store in which a shard begins just before everything is listed."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.stores.blob, Faults())
+        self.world = world
+
+    def list(self, prefix: str) -> Iterator[BlobInfo]:
+        if prefix == ROOT:
+            Machine(self.world.stores).create(replace(SPEC, name="later"))
+            self.inner.set(f"{keys.part_prefix('later')}00ff.parquet", b"1")
+        yield from super().list(prefix)
+
+
+def test_a_shard_that_begins_meanwhile_is_no_leak() -> None:
+    world = World()
+    world.append(1)
+    assert gc.find_leaks(replace(world.stores, blob=Meanwhile(world)), SETTINGS).clean
+
+    world.blob.set("shards/gone/parts/00ff.parquet", b"1")
+    [stray] = gc.find_leaks(world.stores, SETTINGS).strays
+    assert stray.reason == "there is no shard 'gone'"

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,8 @@ import pytest
 from strata.audit.contain import contain
 from strata.audit.format import forget
 from strata.audit.run import ValidationReport
+from strata.audit.verdict import Verdict
+from strata.cli.filters import _behind
 from strata.config.settings import load_settings
 from strata.errors import StrataError, Unavailable
 from strata.jobs.validate import work
@@ -123,3 +126,10 @@ def test_nothing_that_follows_a_mismatch_fails_for_a_store_that_is_away(
     assert contain(Machine(failing, lambda _: None), "events", [guilty]) == []
     forget(failing, "events", "r")
     assert away.drawn[Outcome.REFUSED] == 2 * Patience().attempts
+
+
+@pytest.mark.parametrize("found", [LIE, CLEAN])
+def test_the_command_goes_on_behind_a_mismatch_only(found: Verdict) -> None:
+    report = ValidationReport("events", "r", (), (found,), "soft", "off", None)
+    with nullcontext() if found is LIE else pytest.raises(Unavailable), _behind(report):
+        raise AWAY

@@ -10,7 +10,7 @@ that the database did not send because it did not change; the value stays as it 
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,16 @@ import numpy.typing as npt
 from orjson import loads
 
 from strata.ingest.land.files import SourceFile, read_text
-from strata.ingest.readers.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
+from strata.ingest.readers.change import (
+    DELETE,
+    INSERT,
+    SOURCE_TIME,
+    TRUNCATE,
+    UPDATE,
+    UPSERT,
+    WHOLE,
+)
+from strata.ingest.readers.columns import NONE_RENAMED, SourceColumns
 from strata.ingest.readers.debezium_table import read_events
 from strata.ingest.readers.json_table import SMALL_BYTES
 from strata.ingest.readers.jsonl import shown_object
@@ -26,7 +35,7 @@ from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
-from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.source import RawFile, Shapes
 from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
@@ -44,7 +53,6 @@ FLAT: Final = "not a change event: it has no op (envelope: upsert takes flattene
 DOCUMENT: Final = "a text for a row, as MongoDB has it: flatten it by ExtractNewDocumentState"
 TRANSACTION: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
-WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
 UNSENT: Final = "__debezium_unavailable_value"
 PLACEHOLDERS: Final = frozenset(
     {
@@ -68,36 +76,43 @@ class Event(NamedTuple):
     schema: dict[str, Any] | None = None  # of the row's fields
     place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
     table: str | None = None  # of the database; None: the event does not say it
+    names: tuple[str, ...] | None = None  # in the message, where those of the row are others
 
 
-def read_debezium(
-    source: SourceFile, relation: Relation, names: Sequence[str], *, array: bool = False
-) -> RawFile:
-    """Return the columns `names` of the rows that events are about, with their operations.
+def read_debezium(source: SourceFile, wanted: SourceColumns, *, array: bool = False) -> RawFile:
+    """Return the columns of the rows that events are about, with their operations.
 
     Raises: as `read_lines`, `read_array`.
     Cost: the whole file in memory.
     """
+    relation, names, former = wanted.relation, wanted.names, wanted.former
     if array:
-        return one_by_one(source, read_array(source), relation, names)
+        return one_by_one(source, read_array(source), relation, names, former)
     data = read_text(source)
     found = None
     if len(data) >= SMALL_BYTES:
         found = read_events(source, data, relation, names, SOURCE_TIME, sorted(PLACEHOLDERS))
-    return found or one_by_one(source, read_lines(source, data), relation, names)
+    return found or one_by_one(source, read_lines(source, data), relation, names, former)
 
 
 def one_by_one(
-    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str]
+    source: SourceFile,
+    found: Objects,
+    relation: Relation,
+    names: Sequence[str],
+    former: Mapping[str, str] = NONE_RENAMED,
 ) -> RawFile:
-    """Return the same, judging each event by itself."""
+    """Return the same, judging each event by itself.
+
+    `former`: names that columns had before a rename, each with the present one.
+    """
     key = [column.name for column in relation.key_columns]
     events: list[Event] = []
     kept: list[int] = []
     bad: list[Reject] = []
     passed = 0
     for row, value in enumerate(found.values):
-        event = _judged(_event, value, key)
+        event = _judged(_event, value, key, former)
         if event is None:
             passed += 1
         elif isinstance(event, str):
@@ -133,7 +148,6 @@ def _raw(
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     if passed is not None:
         _check_units(source, events, relation)
-    own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
     return RawFile(
         file=source.name,
@@ -150,8 +164,8 @@ def _raw(
         passed=passed or 0,
         undeclared=frozenset[str]().union(*whole).difference(names),
         defaulted=defaulted(events, names),
-        gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
+        shapes=_shapes(events),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
 
@@ -216,6 +230,15 @@ def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
     return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
 
 
+def _shapes(events: Sequence[Event]) -> Shapes:
+    """Return the names in the rows of events, as the messages have them."""
+    kinds: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    both = ((one.names or tuple(one.row), tuple(one.row)) for one in events)
+    of_row = [kinds.setdefault(names, len(kinds)) for names in both]
+    told, names = ([frozenset(pair[n]) for pair in kinds] for n in (0, 1))
+    return Shapes(tuple(told), tuple(names), np.array(of_row, np.int64))
+
+
 def _places(events: Sequence[Event]) -> Places | None:
     if not any(event.place for event in events):
         return None
@@ -275,7 +298,7 @@ def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
         return "not a change event, or not a record: its parts have other types"
 
 
-def _event(value: Any, key: Sequence[str]) -> Event | str | None:
+def _event(value: Any, key: Sequence[str], former: Mapping[str, str]) -> Event | str | None:
     """Return the content of an event; None: it is not a change; text: what is wrong with it."""
     record_key, key_schema, whole = None, None, value
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
@@ -295,7 +318,20 @@ def _event(value: Any, key: Sequence[str]) -> Event | str | None:
         return None
     if op not in OPS:
         return f"an unknown operation: {op!r}"
-    return _change(OPS[op], body, schema, key, (record_key, _fields(key_schema)))
+    change = _change(OPS[op], body, schema, key, (record_key, _fields(key_schema)))
+    return change if isinstance(change, str) else _by_present_names(change, former)
+
+
+def _by_present_names(event: Event, former: Mapping[str, str]) -> Event:
+    """Return a change whose row has the present names of columns, also if it is from before."""
+    there = [name for name in former if name in event.row and former[name] not in event.row]
+    if not there or len({former[name] for name in there}) < len(there):
+        return event
+    row, schema = (
+        facts and {(former[n] if n in there else n): one for n, one in facts.items()}
+        for facts in (event.row, event.schema)
+    )
+    return event._replace(row=row or {}, schema=schema, names=tuple(event.row))
 
 
 def _is_notice(body: dict[str, Any]) -> bool:

@@ -428,6 +428,6 @@ def named_before(error: InvalidRequest, renamed: Mapping[str, str]) -> InvalidRe
         error.message,
         **error.details,
         cure=f"the shard called this column {former!r} before it was renamed: call it {column!r} "
-        f"in the file, or declare {as_pair(former, column)}, or rename the column back with "
-        "`strata schema rename`",
+        f"in {error.details.get('setting', 'the file')}, or declare {as_pair(former, column)}, or "
+        "rename the column back with `strata schema rename`",
     )

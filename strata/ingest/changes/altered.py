@@ -30,7 +30,8 @@ def check_columns(raw: RawFile, task: IngestTask) -> None:
     _check_mark(raw, task)
     if raw.shapes is None or task.spec.source.schema_changes != "refuse":
         return
-    kinds = np.unique(raw.shapes.of_row[_fresh(raw, task)]).tolist()
+    rejected = set(range(len(raw.shapes.told))).difference(raw.shapes.of_row.tolist())
+    kinds = sorted(rejected.union(raw.shapes.of_row[_fresh(raw, task)].tolist()))
     some = [(raw.shapes.told[n], raw.shapes.names[n]) for n in kinds]
     own = [(raw.called.get(c.name, c.name), c.name) for c in task.relation.columns]
     undeclared = frozenset(n for told, names in some for n in _undeclared(told, names, task, raw))

@@ -137,7 +137,8 @@ def _raw(
     A row is rejected if it lacks a column and has the same name in other capital letters, and a
     record's if it is itself a message. `marks`: columns of rows that the shard does not have.
     """
-    whole = {tuple(event.row) for event in found.values if event.op in WHOLE}
+    all_events: list[Event] = found.values
+    whole = {tuple(event.row) for event in all_events if event.op in WHOLE}
     in_rows = [*relation.by_name, *marks]
     otherwise = keys_spelt_otherwise((event.row for event in found.values), in_rows)
     lost = [why_lost(event.row, otherwise) for event in found.values] if otherwise else []
@@ -165,7 +166,7 @@ def _raw(
         undeclared=frozenset[str]().union(*whole).difference(names),
         defaulted=defaulted(events, names),
         places=_places(events),
-        shapes=_shapes(events),
+        shapes=_shapes(all_events, events),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
 
@@ -230,13 +231,21 @@ def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
     return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
 
 
-def _shapes(events: Sequence[Event]) -> Shapes:
-    """Return the names in the rows of events, as the messages have them."""
+def _shapes(events: Sequence[Event], kept: Sequence[Event]) -> Shapes:
+    """Return the names in the rows of the `kept` events; the others are rejected."""
     kinds: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
-    both = ((one.names or tuple(one.row), tuple(one.row)) for one in events)
-    of_row = [kinds.setdefault(names, len(kinds)) for names in both]
+    of_row = [kinds.setdefault(_names(event), len(kinds)) for event in kept]
+    for event in events:
+        if event.op in WHOLE:
+            kinds.setdefault(_names(event), len(kinds))
     told, names = ([frozenset(pair[n]) for pair in kinds] for n in (0, 1))
     return Shapes(tuple(told), tuple(names), np.array(of_row, np.int64))
+
+
+def _names(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names in the message of an event, and in its row."""
+    own = tuple(event.row)
+    return event.names or own, own
 
 
 def _places(events: Sequence[Event]) -> Places | None:

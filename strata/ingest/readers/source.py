@@ -79,7 +79,7 @@ class WantedColumn:
 class Shapes:
     """The names that rows of change streams have."""
 
-    told: tuple[frozenset[str], ...]  # of each shape, as the messages have them
+    told: tuple[frozenset[str], ...]  # of each shape, also of rejected rows, as messages have them
     names: tuple[frozenset[str], ...]  # the same, but present ones in place of former ones
     of_row: Rows  # the number of its shape
 

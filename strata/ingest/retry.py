@@ -21,7 +21,14 @@ from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
 from strata.ingest.ledger import Ledger
-from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
+from strata.ingest.quarantine import (
+    RETRY,
+    Rejected,
+    files_of_index,
+    rejected,
+    release,
+    rows_of_index,
+)
 from strata.ingest.readers.formats.csv import one_line
 from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
 from strata.ingest.readers.formats.interface import format_of
@@ -139,7 +146,8 @@ def _read_by(stores: Stores, state: State, token: str) -> Relation:
     commit = Machine(stores).committed(state.name, token)
     if commit is None or commit.rejects is None or len(state.relations) == 1:
         return state.relation
-    version = next((row.get("version") for row in rows_of_index(stores.blob, commit.rejects)), None)
+    files = files_of_index(stores.blob, commit.rejects)
+    version = next((row.get("version") for rows in files for row in rows), None)
     return next((one for one in state.relations if one.version == version), state.relation)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.decide.plan import plan_read
@@ -352,6 +354,27 @@ def test_whoever_follows_each_refusal_has_the_table(
         assert (rows(world) if table.events else {}) == table.rows
     else:
         assert reuse
+
+
+def test_the_ledger_of_a_table_that_was_never_altered_says_nothing_of_turns(tmp_path: Path) -> None:
+    """Programs that do not know them read it."""
+    world = world_of(tmp_path)
+    put(world, 1, [event("c", 1, 10, a="x", b="y")])
+    put(world, 2, [event("c", 2, 20, a="x")])
+    run(world, 1, 1)
+    assert all("turns" not in names for names in columns_of_ledger(world))
+
+    change(world, DropColumn("b"))
+    run(world, 2, 2)
+
+    assert any("turns" in names for names in columns_of_ledger(world))
+
+
+def columns_of_ledger(world: World) -> list[list[str]]:
+    consumed = world.state.consumed
+    assert consumed is not None
+    blobs = [world.stores.blob.get(segment.key) for segment in consumed.segments]
+    return [pq.read_schema(pa.BufferReader(blob)).names for blob in blobs if blob is not None]
 
 
 def test_turns_add_up_in_any_order() -> None:

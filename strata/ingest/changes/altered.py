@@ -9,7 +9,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.readers.change import WHOLE
 from strata.ingest.readers.source import RawFile
 from strata.ingest.readers.stream_tables import of_several_tables
-from strata.ingest.readers.turns import Turn, Turns
+from strata.ingest.readers.turns import SNAPSHOT, Turn, Turns
 from strata.ingest.task import IngestTask
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.no_row import message_of
@@ -112,16 +112,16 @@ def turns_of(raw: RawFile, task: IngestTask, at: Rows) -> Turns:
     Tables that come together are not altered at one place, and their turns are not followed.
     """
     source = task.spec.source
-    if source.envelope != "debezium" or source.schema_changes != "refuse" or raw.ops is None:
-        return {}
-    if of_several_tables(source.tables):
+    if source.envelope != "debezium" or raw.ops is None or of_several_tables(source.tables):
         return {}
     whole, places = _fresh(raw, task), at + 1
+    found = {}
     if raw.places is not None:
         places = np.where(raw.places.snapshot > 0, raw.places.snapshot, raw.places.lsn)
         whole &= places >= 0
-    found = {}
-    for key, names, gone in _watched(task):
+    elif raw.are_read is not None and source.snapshots != "merge":
+        found[SNAPSHOT] = _turn(raw, SNAPSHOT, False, places, ~raw.are_read, raw.are_read)
+    for key, names, gone in _watched(task) if source.schema_changes == "refuse" else ():
         has = whole & (not gone) if raw.shapes is None else whole & raw.shapes.have(names)
         lacks = whole & ~has
         shown, other = (lacks & _behind(key, has, places, task), has) if gone else (has, lacks)

@@ -62,6 +62,7 @@ PLACEHOLDERS: Final = frozenset(
         f'{{"{UNSENT}":"{UNSENT}"}}',  # as an hstore in JSON
     }
 )
+STREAMED: Final = ("false", "incremental")  # marks of events that are of no snapshot of the table
 MAX_PLACE: Final = 2**63 - 1  # PostgreSQL's own positions never reach it
 NUMBERS: Final = [*UNSENT.encode()]  # of an array of numbers or dates
 DIGITS: Final = [b64encode(bytes([number])).decode() for number in NUMBERS]  # as decimals
@@ -77,6 +78,7 @@ class Event(NamedTuple):
     place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
     table: str | None = None  # of the database; None: the event does not say it
     names: tuple[str, ...] | None = None  # in the message, where those of the row are others
+    is_read: bool = False  # by a snapshot of the table
 
 
 def read_debezium(source: SourceFile, wanted: SourceColumns, *, array: bool = False) -> RawFile:
@@ -167,6 +169,7 @@ def _raw(
         defaulted=defaulted(events, names),
         places=_places(events),
         shapes=_shapes(all_events, events),
+        are_read=np.array([event.is_read for event in events], bool),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
 
@@ -268,9 +271,9 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
         return None
     if origin.get("connector", "postgresql") != "postgresql":
         return None
-    mark = str(origin.get("snapshot", "false"))
+    mark = _mark(origin)
     try:
-        if op == "r" and mark not in ("false", "incremental"):
+        if op == "r" and mark not in STREAMED:
             found = (0, 0, lsn, mark.startswith("last"))
         else:
             commit = loads(origin.get("sequence") or "[null]")[0]
@@ -278,6 +281,11 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
     except (ValueError, TypeError, IndexError, KeyError, OverflowError):
         return None
     return found if min(found[:3]) >= 0 and max(found[:3]) <= MAX_PLACE else None
+
+
+def _mark(origin: Any) -> str:
+    """Return how an event belongs to a snapshot of the table."""
+    return str(origin.get("snapshot", "false")) if isinstance(origin, dict) else "false"
 
 
 def _is_placeholder(value: object) -> bool:
@@ -381,7 +389,8 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    return Event(op, row, moment, fields, place, table_of(origin))
+    is_read = op == UPSERT and _mark(origin) not in STREAMED
+    return Event(op, row, moment, fields, place, table_of(origin), is_read=is_read)
 
 
 def _payload(value: Any) -> tuple[Any, Any]:

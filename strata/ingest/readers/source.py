@@ -112,6 +112,7 @@ class RawFile:
     places: Places | None = None  # of change streams: places in the database's log
     tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
     shapes: Shapes | None = None  # of change streams; None: whole rows have the declared names
+    are_read: Bools | None = None  # of change streams: the rows of snapshots; None: see `places`
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file

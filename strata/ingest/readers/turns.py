@@ -1,9 +1,12 @@
-"""Turns of a change stream: from where on its rows show that a column came, went or was renamed.
+"""Turns of a change stream: from where on it shows that a column came, went or was renamed.
 
 A shard's columns change by command, and those of the source table at some place of the stream. Rows
 from before that place differ from the shard, and are taken: they lack what came, have what went, or
 have the former name. A row from behind it that differs so again says that the table has changed
 once more, which only a person can follow. So the ledger keeps the first place that shows a turn.
+
+The end of the first snapshot is a turn as well, in a stream without positions: a row of a snapshot
+behind it is of another one.
 
 A place is that in the database's log if there is one; redelivered rows have their own. Otherwise it
 is that in the batch, and all of a batch that was committed comes before it.
@@ -23,7 +26,7 @@ COMMITTED: Final = 0  # the place of a turn in a stream without positions
 class Turn:
     """One turn, as some rows show it."""
 
-    column: str  # by its name in the source
+    column: str  # by its name in the source; SNAPSHOT: the end of the first one
     gone: bool  # the shard dropped the column
     done: int | None  # the least place of a row that shows it; None: none does
     undone: int | None  # the greatest place of a row that does not
@@ -39,6 +42,7 @@ class Turn:
 
 
 Turns = Mapping[str, Turn]  # by column and name
+SNAPSHOT: Final = ""  # also the key of its turn
 NO_TURNS: Final[Turns] = MappingProxyType({})
 
 
@@ -69,6 +73,15 @@ def check_turns(known: Mapping[str, int], turns: Turns) -> None:
     for key, turn in turns.items():
         places = [place for place in (known.get(key), turn.done) if place is not None]
         if turn.undone is not None and places and turn.undone > min(places):
+            if key == SNAPSHOT:
+                raise InvalidRequest(
+                    "another snapshot of the table begins, and this connector has no positions by "
+                    "which it could replace what is there",
+                    file=turn.file,
+                    line=turn.line,
+                    cure="take the topic in from this snapshot on, into a new shard; or "
+                    "source.snapshots: merge (rows that were deleted meanwhile stay)",
+                )
             raise InvalidRequest(
                 "the source table has a column again that it had lost, and the shard dropped"
                 if turn.gone

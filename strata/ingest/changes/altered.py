@@ -28,11 +28,11 @@ def check_columns(raw: RawFile, task: IngestTask) -> None:
     Raises: InvalidRequest.
     """
     _check_mark(raw, task)
-    if raw.shapes is None or task.spec.source.schema_changes != "refuse":
+    if raw.message_names is None or task.spec.source.schema_changes != "refuse":
         return
-    rejected = set(range(len(raw.shapes.told))).difference(raw.shapes.of_row.tolist())
-    kinds = sorted(rejected.union(raw.shapes.of_row[_fresh(raw, task)].tolist()))
-    some = [(raw.shapes.told[n], raw.shapes.names[n]) for n in kinds]
+    rejected = set(range(len(raw.message_names.told))).difference(raw.message_names.of_row.tolist())
+    kinds = sorted(rejected.union(raw.message_names.of_row[_fresh(raw, task)].tolist()))
+    some = [(raw.message_names.told[n], raw.message_names.names[n]) for n in kinds]
     own = [(raw.called.get(c.name, c.name), c.name) for c in task.relation.columns]
     undeclared = frozenset(n for told, names in some for n in _undeclared(told, names, task, raw))
     new = sorted(undeclared)
@@ -122,7 +122,11 @@ def turns_of(raw: RawFile, task: IngestTask, at: Rows) -> Turns:
     elif raw.are_read is not None and source.snapshots != "merge":
         found[SNAPSHOT] = _turn(raw, SNAPSHOT, False, places, ~raw.are_read, raw.are_read)
     for key, names, gone in _watched(task) if source.schema_changes == "refuse" else ():
-        has = whole & (not gone) if raw.shapes is None else whole & raw.shapes.have(names)
+        has = (
+            whole & (not gone)
+            if raw.message_names is None
+            else whole & raw.message_names.have(names)
+        )
         lacks = whole & ~has
         shown, other = (lacks & _behind(key, has, places, task), has) if gone else (has, lacks)
         found[key] = _turn(raw, min(names), gone, places, shown, other)

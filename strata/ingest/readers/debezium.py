@@ -35,7 +35,7 @@ from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
-from strata.ingest.readers.source import RawFile, Shapes
+from strata.ingest.readers.source import RawFile, MessageNames
 from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
@@ -168,7 +168,7 @@ def _raw(
         undeclared=frozenset[str]().union(*whole).difference(names),
         defaulted=defaulted(events, names),
         places=_places(events),
-        shapes=_shapes(all_events, events),
+        message_names=_message_names(all_events, events),
         are_read=np.array([event.is_read for event in events], bool),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
@@ -234,7 +234,7 @@ def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
     return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
 
 
-def _shapes(events: Sequence[Event], kept: Sequence[Event]) -> Shapes:
+def _message_names(events: Sequence[Event], kept: Sequence[Event]) -> MessageNames:
     """Return the names in the rows of the `kept` events; the others are rejected."""
     kinds: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
     of_row = [kinds.setdefault(_names(event), len(kinds)) for event in kept]
@@ -242,7 +242,7 @@ def _shapes(events: Sequence[Event], kept: Sequence[Event]) -> Shapes:
         if event.op in WHOLE:
             kinds.setdefault(_names(event), len(kinds))
     told, names = ([frozenset(pair[n]) for pair in kinds] for n in (0, 1))
-    return Shapes(tuple(told), tuple(names), np.array(of_row, np.int64))
+    return MessageNames(tuple(told), tuple(names), np.array(of_row, np.int64))
 
 
 def _names(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""A rejected row means what it meant in its file, whatever its columns are called by now."""
+"""A rejected row means what it meant in its file, also if columns have other names by now."""
 
 from pathlib import Path
 from typing import Any

@@ -24,7 +24,7 @@ ANOTHER = [of("r", 2, "B", "first"), of("r", 4, "d", "last")]  # 1 and 3 were de
 @pytest.mark.parametrize("policy", ["refuse", "replace"])
 @pytest.mark.parametrize("days", [1, 2])
 def test_another_snapshot_is_refused(tmp_path: Path, policy: str, days: int) -> None:
-    """Rows that were deleted before it stayed, whatever the declaration said."""
+    """Rows that were deleted before it stayed under any declaration."""
     world = world_of(tmp_path, "debezium", snapshots=policy)
     put(world, 1, FIRST + CHANGES)
     put(world, days, ANOTHER, "y")

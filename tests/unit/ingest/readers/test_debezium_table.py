@@ -71,10 +71,10 @@ def slow(data: bytes, relation: Relation) -> RawFile:
 def assert_same(one: RawFile, other: RawFile, relation: Relation) -> None:
     assert (one.count, one.passed) == (other.count, other.passed)
     assert (other.malformed, other.undeclared) == ([], set())
-    assert one.shapes is None
-    assert other.shapes is not None
+    assert one.message_names is None
+    assert other.message_names is not None
     whole = np.isin(other.ops, WHOLE)
-    told = {other.shapes.told[kind] for kind in other.shapes.of_row[whole].tolist()}
+    told = {other.message_names.told[kind] for kind in other.message_names.of_row[whole].tolist()}
     assert told <= {frozenset(relation.by_name)}
     assert one.ops is not None
     assert other.ops is not None

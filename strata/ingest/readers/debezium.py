@@ -35,7 +35,7 @@ from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
-from strata.ingest.readers.source import RawFile, MessageNames
+from strata.ingest.readers.source import MessageNames, RawFile
 from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values

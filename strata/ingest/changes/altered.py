@@ -28,14 +28,14 @@ def check_columns(raw: RawFile, task: IngestTask) -> None:
     Raises: InvalidRequest.
     """
     _check_mark(raw, task)
-    if raw.message_names is None or task.spec.source.schema_changes != "refuse":
+    told = raw.message_names
+    if told is None or task.spec.source.schema_changes != "refuse":
         return
-    rejected = set(range(len(raw.message_names.told))).difference(raw.message_names.of_row.tolist())
-    kinds = sorted(rejected.union(raw.message_names.of_row[_fresh(raw, task)].tolist()))
-    some = [(raw.message_names.told[n], raw.message_names.names[n]) for n in kinds]
+    rejected = set(range(len(told.told))).difference(told.of_row.tolist())
+    kinds = sorted(rejected.union(told.of_row[_fresh(raw, task)].tolist()))
+    some = [(told.told[n], told.names[n]) for n in kinds]
     own = [(raw.called.get(c.name, c.name), c.name) for c in task.relation.columns]
-    undeclared = frozenset(n for told, names in some for n in _undeclared(told, names, task, raw))
-    new = sorted(undeclared)
+    new = sorted({name for pair in some for name in _undeclared(*pair, task, raw)})
     gone = [c for name, c in own if c not in task.later and any(name not in n for _, n in some)]
     if new or gone:
         raise InvalidRequest(
@@ -121,12 +121,9 @@ def turns_of(raw: RawFile, task: IngestTask, at: Rows) -> Turns:
         whole &= places >= 0
     elif raw.are_read is not None and source.snapshots != "merge":
         found[SNAPSHOT] = _turn(raw, SNAPSHOT, False, places, ~raw.are_read, raw.are_read)
+    told = raw.message_names
     for key, names, gone in _watched(task) if source.schema_changes == "refuse" else ():
-        has = (
-            whole & (not gone)
-            if raw.message_names is None
-            else whole & raw.message_names.have(names)
-        )
+        has = whole & (not gone) if told is None else whole & told.have(names)
         lacks = whole & ~has
         shown, other = (lacks & _behind(key, has, places, task), has) if gone else (has, lacks)
         found[key] = _turn(raw, min(names), gone, places, shown, other)

@@ -111,9 +111,7 @@ class RawFile:
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     places: Places | None = None  # of change streams: places in the database's log
     tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
-    message_names: MessageNames | None = (
-        None  # of change streams; None: whole rows have the declared names
-    )
+    message_names: MessageNames | None = None  # None: whole rows of changes have the declared ones
     are_read: Bools | None = None  # of change streams: the rows of snapshots; None: see `places`
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first

@@ -1,4 +1,4 @@
-"""How a term may be spelt in stored texts: as it is, or as JSON, SQL and addresses escape it.
+"""How a term may be spelt in stored texts: as it is, or as JSON, CSV, SQL and addresses escape it.
 
 A text may lie in a text several times over, as a line of JSON in a log that is JSON itself, so any
 number of backslashes stands before what is escaped. A rejected row may be in any encoding, because
@@ -82,6 +82,8 @@ def _spellings(char: str) -> bytes:
         found.add(rb"\\+" + re.escape(char.encode()))
     if char == "'":
         found.add(b"''")
+    if char == '"':
+        found.add(rb'\\*"\\*"')
     if char == " ":
         found.add(rb"\+")
     lowered = sorted({one.lower() for one in found}, key=lambda one: (-len(one), one))

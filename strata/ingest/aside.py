@@ -46,7 +46,7 @@ class Aside:
 
 def put_aside(store: Blob, task: IngestTask, rejected: Sequence[Reject]) -> str:
     """Store the rejected rows; the name depends on the content, so changed files get new names."""
-    data = encode_rejects(rejected)
+    data = encode_rejects(rejected, task.relation.version)
     key = keys.quarantine_key(task.spec.name, f"{task.token}/{keys.content_hash(data)}")
     retry(partial(store.set, key, data))
     return key

@@ -9,8 +9,9 @@ from strata.ingest.counts import Counts, total
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.readers.position import StreamProgress
+from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns
 from strata.ingest.steps import bounds
-from strata.ingest.task import NAMES_MAX, IngestReport, TaskResult, Work
+from strata.ingest.task import NAMES_MAX, IngestReport, Step, TaskResult, Work
 from strata.machine.machine import Machine
 from strata.model.time import MIN_TIME
 from strata.parts.write import WrittenPart, write_batch
@@ -76,7 +77,14 @@ class Committer:
         taken = [file for result in results for file in result.taken]
         first = bounds(work.asked)[0] if work.by_time else None
         state = self.machine.load(name)
-        basis = self.ledger.with_files(state, taken, step.token, first=first, progress=progress)
+        basis = self.ledger.with_files(
+            state,
+            taken,
+            step.token,
+            first=first,
+            progress=progress,
+            turns=turns_shown(step, results),
+        )
         try:
             return self.machine.append(
                 name,
@@ -113,6 +121,13 @@ class Committer:
         copies = state.spec.source.same_content == "once"
         files = step.files or ()
         return len(self.ledger.sort_out(files, copies=copies).new) == len(files)
+
+
+def turns_shown(step: Step, results: Sequence[TaskResult]) -> Turns:
+    """Return the turns of a batch's stream; rows that come again on purpose show none."""
+    if step.again or step.format is not None:
+        return NO_TURNS
+    return all_turns(result.turns for result in results)
 
 
 def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:

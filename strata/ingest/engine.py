@@ -17,11 +17,12 @@ from typing import Final
 from strata.errors import Conflict, InvalidRequest
 from strata.ingest.changes.settle import Settler, check_rejected, check_verified
 from strata.ingest.changes.tasks import check_stage, stage_task
-from strata.ingest.commit import Committer, preview_of, report_of, report_of_known
+from strata.ingest.commit import Committer, preview_of, report_of, report_of_known, turns_shown
 from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import ingest_tasks, split_large
 from strata.ingest.quarantine import catch_up
+from strata.ingest.readers.turns import check_turns
 from strata.ingest.run import check_task, ingest_task
 from strata.ingest.steps import again_token, files_token, interval_token, no_file, plan_steps
 from strata.ingest.task import SENT_BYTES, IngestReport, IngestTask, Step, TaskResult, Work
@@ -161,7 +162,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
             for number, work in enumerate(open_works)
         ]
         worker = _worker(stores, runner, state.spec, dry_run)
-        progress, now_ms = ledger.progress(), stores.clock()
+        progress, shown, now_ms = ledger.progress(), ledger.turns(), stores.clock()
         writes = open_works and not dry_run
         worth = worth_of(paths_used(stores, state, settings.usage)) if writes else NO_WORTH
         held_bytes = HERE_BYTES if is_here(runner) else SENT_BYTES
@@ -170,6 +171,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
             replace(
                 task,
                 progress=progress,
+                shown=shown,
                 verify=sampling(settings.ingest, state, now_ms, task.token),
                 worth=worth,
                 hand_over=share,
@@ -195,6 +197,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
                     found = list(islice(results, len(next(ready))))
                     check_verified(state, work.step, found, None if dry_run else machine)
                     check_rejected(state.spec, work.step, found)
+                    check_turns(committer.ledger.turns(), turns_shown(work.step, found))
                     yield finish(work, found)
 
 

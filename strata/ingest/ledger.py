@@ -12,13 +12,14 @@ A file with the size and the time of change of its row is not read again. For an
 decide, and the next commit records the new time of one that has the same bytes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 from strata.errors import Corrupt
 from strata.ingest.land.files import SourceFile, fingerprints
 from strata.ingest.readers.position import StreamProgress
+from strata.ingest.readers.turns import NO_TURNS, Turns, done_turns
 from strata.model.runner import Runner, serial
 from strata.model.time import MAX_TIME
 from strata.state.state import Consumed, Segment, State
@@ -48,6 +50,7 @@ SCHEMA: Final = pa.schema(
         pa.field("whole", pa.bool_()),
         pa.field("commit", pa.int64()),
         pa.field("lsn", pa.int64()),
+        pa.field("turns", pa.string()),  # of its columns, as JSON: see `readers.turns`
     ]
 )
 PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
@@ -139,6 +142,14 @@ class Ledger:
         older = frozenset(rows["snapshot"].to_pylist()) - {0, last["snapshot"]}
         return StreamProgress(**{name: last[name] for name in PROGRESS}, older=older)
 
+    def turns(self) -> dict[str, int]:
+        """Return the first place of each turn that the change stream has shown."""
+        found: dict[str, int] = {}
+        for text in pc.unique(self.rows["turns"].drop_null()).to_pylist():
+            for key, place in orjson.loads(text).items():
+                found[key] = min(found.get(key, place), place)
+        return found
+
     def with_files(
         self,
         state: State,
@@ -147,14 +158,16 @@ class Ledger:
         *,
         first: int | None = None,
         progress: StreamProgress | None = None,
+        turns: Turns = NO_TURNS,
     ) -> Basis:
         """Record the files that a commit on `state` takes in; return the basis the commit needs.
 
         `first`: lower of an interval whose files were found by their time.
-        `progress`: of a change stream, after the commit.
+        `progress`: of a change stream, after the commit. `turns`: those that the files show.
         This ledger then has the content that it will have after the commit.
         """
-        new = _table(list(files), token, progress)
+        shown = done_turns(self.turns(), turns) if turns else {}
+        new = _table(list(files), token, progress, shown)
         before = self.consumed
         after = before or Consumed(state.upper, MAX_TIME, began_ms=state.walltime_ms)
         if first is not None and after.first == MAX_TIME:
@@ -245,14 +258,21 @@ class Ledger:
 
 
 def _whole(rows: pa.Table) -> pa.Table:
-    """Return rows with all columns; rows of older ledgers have no positions."""
+    """Return rows with all columns; rows of older ledgers have no positions, most no turns."""
     for field in SCHEMA:
         if field.nullable and field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
     return rows.cast(SCHEMA)
 
 
-def _table(files: Sequence[Taken], token: str, progress: StreamProgress | None) -> pa.Table:
+def _table(
+    files: Sequence[Taken],
+    token: str,
+    progress: StreamProgress | None,
+    turns: Mapping[str, int],
+) -> pa.Table:
+    """Return the rows of files that one commit takes in."""
+    shown = orjson.dumps(turns, option=orjson.OPT_SORT_KEYS).decode() if turns else None
     return pa.table(
         {
             "name": [file.name for file in files],
@@ -261,6 +281,7 @@ def _table(files: Sequence[Taken], token: str, progress: StreamProgress | None) 
             "fingerprint": [file.fingerprint for file in files],
             "token": [token] * len(files),
             **{name: [progress and getattr(progress, name)] * len(files) for name in PROGRESS},
+            "turns": [shown] * len(files),
         },
         schema=SCHEMA,
     )
@@ -277,6 +298,8 @@ def _newest(rows: pa.Table) -> pa.Table:
 
 
 def _encode(rows: pa.Table) -> bytes:
+    if rows["turns"].null_count == len(rows):  # programs without them read the others
+        rows = rows.drop_columns("turns")
     sink = pa.BufferOutputStream()
     pq.write_table(rows.combine_chunks(), sink, compression="zstd", compression_level=1)
     data: bytes = sink.getvalue().to_pybytes()

@@ -145,9 +145,36 @@ def whole_task(
             for c in r.columns
             if c.id in state.relation.by_id and c.name not in names
         },
-        later=names - {c.name for c in state.relations[0].columns},
+        later=frozenset(
+            c.name for c in state.relation.columns if c.id not in state.relations[0].by_id
+        ),
+        first=frozenset(state.relations[0].by_id),
+        came=_came(state),
+        went=_went(state),
         suppressed=state.suppressed,
     )
+
+
+def _came(state: State) -> dict[str, str]:
+    """Return the columns that came or were renamed: id, and version from which on the name is."""
+    found = {}
+    for column in state.relation.columns:
+        named = [r.by_id[column.id].name if column.id in r.by_id else None for r in state.relations]
+        others = [version for version, name in enumerate(named) if name != column.name]
+        if others:
+            found[column.name] = f"{column.id} {others[-1] + 1}"
+    return found
+
+
+def _went(state: State) -> dict[int, frozenset[str]]:
+    """Return the names of dropped columns that no column of today has or had; by id."""
+    now = state.relation.by_id
+    taken = {c.name for r in state.relations for c in r.columns if c.id in now}
+    found: dict[int, frozenset[str]] = {}
+    for column in (c for r in state.relations for c in r.columns):
+        if column.id not in now and column.name not in taken:
+            found[column.id] = found.get(column.id, frozenset()) | {column.name}
+    return found
 
 
 def grouped_files(files: Sequence[SourceFile], task_bytes: int) -> list[tuple[SourceFile, ...]]:

@@ -7,26 +7,40 @@ The commit that takes rows in records each in the ledger, as a file of its own. 
 before the rows leave the quarantine, the next one finds them there, and they only leave.
 """
 
+import csv
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from io import StringIO
 from itertools import count
 from typing import Any, Final
+
+import orjson
 
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
 from strata.ingest.ledger import Ledger
-from strata.ingest.quarantine import RETRY, Rejected, rejected, release, rows_of_index
+from strata.ingest.quarantine import (
+    RETRY,
+    Rejected,
+    files_of_index,
+    rejected,
+    release,
+    rows_of_index,
+)
+from strata.ingest.readers.formats.csv import one_line
 from strata.ingest.readers.formats.interface import KEPT as KEPT_FORMAT
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.kept import KEPT
 from strata.ingest.task import Step
 from strata.machine.machine import Machine
+from strata.model.schema import Relation
 from strata.model.settings import Settings
-from strata.state.state import Commit
+from strata.state.state import Commit, State
 from strata.store.open import Stores
 
+OTHERS: Final = "names in it are those of other columns now: take the file in again"
 NOT_KEPT: Final = "not kept as it was in its file: take the file in again"
 
 
@@ -82,6 +96,11 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
     rows = [row for row in found.rows if _can_be_read(row, machine.load(name).spec.source.format)]
     if not rows:
         return Retried(found.token, len(found.rows), 0, NOT_KEPT)
+    state = machine.load(name)
+    before = _read_by(stores, state, found.token)
+    named = tuple(row for one in rows if (row := _by_present_names(one, before, state)))
+    if len(named) < len(rows):
+        return Retried(found.token, len(found.rows), 0, OTHERS)
     facts = "\0".join([found.token, *(str(row["number"]) for row in rows)])
     token = f"{RETRY}{blake2b(facts.encode(), digest_size=12).hexdigest()}"
     for attempt in count():
@@ -89,9 +108,7 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
         commit = machine.committed(name, tried)
         done = commit is not None
         try:
-            commit = commit or _ingest(
-                stores, settings, name, replace(found, rows=tuple(rows)), tried
-            )
+            commit = commit or _ingest(stores, settings, name, replace(found, rows=named), tried)
         except InvalidRequest as error:
             return Retried(found.token, len(found.rows), 0, str(error))
         left = _left(stores, commit)
@@ -119,6 +136,43 @@ def _can_be_read(row: dict[str, Any], format: str) -> bool:
     if header.startswith(KEPT):
         return True
     return bool(row["raw"].strip()) and (bool(header) or format_of(format).row_text == "json")
+
+
+def _read_by(stores: Stores, state: State, token: str) -> Relation:
+    """Return the relation whose names the rejected rows of a batch have.
+
+    Errs: returns today's for rows of an older Strata, which did not keep the version.
+    """
+    commit = Machine(stores).committed(state.name, token)
+    if commit is None or commit.rejects is None or len(state.relations) == 1:
+        return state.relation
+    files = files_of_index(stores.blob, commit.rejects)
+    version = next((row.get("version") for rows in files for row in rows), None)
+    return next((one for one in state.relations if one.version == version), state.relation)
+
+
+def _by_present_names(row: dict[str, Any], before: Relation, state: State) -> dict[str, Any] | None:
+    """Return a rejected row, its header with the present names of columns; None: it has others'.
+
+    A text without a header stays as it is; the reader rejects it for a name that is none any more.
+    """
+    now, called = state.relation, state.spec.source.names_of_source
+    header = row["header"] or ""
+    other = {c.name for c in before.columns if c.name in now.by_name} - {
+        c.name for c in before.columns if c.id in now.by_id and now.by_id[c.id].name == c.name
+    }
+    if header.startswith(KEPT) or before is now:  # with the ids of its columns
+        return row
+    if not header:
+        return None if any(orjson.dumps(name) in row["raw"] for name in other) else row
+    stays = {c.name: now.by_id[c.id].name for c in before.columns if c.id in now.by_id}
+    names = encoding_said(header)[1]
+    fields = next(csv.reader(StringIO(names, newline=""), delimiter=state.spec.source.delimiter))
+    if any(name in other and name not in stays for name in fields):
+        return None
+    renamed = {old: called.get(name, name) for old, name in stays.items() if old != name}
+    text = one_line([renamed.get(name, name) for name in fields], state.spec.source.delimiter)
+    return row | {"header": header.removesuffix(names) + text}
 
 
 def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, token: str) -> Commit:

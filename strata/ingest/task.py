@@ -12,6 +12,7 @@ from strata.ingest.ledger import Sorted, Taken
 from strata.ingest.readers.change import Truncation
 from strata.ingest.readers.position import Leg, StreamProgress
 from strata.ingest.readers.rejects import Reject
+from strata.ingest.readers.turns import Turns
 from strata.ingest.verify import MOST, Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
@@ -43,7 +44,12 @@ class IngestTask:
     # former names of columns, each with the present one
     renamed: Mapping[str, str] = field(default_factory=dict)
     later: frozenset[str] = frozenset()  # names of columns that it got after its creation
+    first: frozenset[int] = frozenset()  # ids of the columns of its creation
+    # columns that came or were renamed, each with its id and the version that has the name
+    came: Mapping[str, str] = field(default_factory=dict)
+    went: Mapping[int, frozenset[str]] = field(default_factory=dict)  # former names of dropped ones
     progress: StreamProgress | None = None  # of the change stream, when the work began
+    shown: Mapping[str, int] = field(default_factory=dict)  # its turns, likewise
     suppressed: str | None = None  # blob key of the hashes of erased rows; None: nothing was erased
     verify: Sampling | None = None  # how many rows are read twice; None: none
     worth: StatsWorth = NO_WORTH  # of the statistics that its parts get
@@ -92,6 +98,7 @@ class TaskResult:
     taken: tuple[Taken, ...] = ()  # the files as they were read
     staged: tuple[Staged, ...] = ()
     differences: tuple[Difference, ...] = ()  # what the two readings of a row disagree in
+    turns: Turns = field(default_factory=dict)  # of the columns of a change stream
     sliced: bool = False  # its parts continue the run of the slices before, in the sort order
 
     def plus(self, judged: JudgedRows) -> "TaskResult":

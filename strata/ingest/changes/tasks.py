@@ -18,6 +18,7 @@ from strata.errors import InvalidRequest
 from strata.format.columns import T, child
 from strata.format.values.view import to_view
 from strata.ingest.aside import Aside, put_aside
+from strata.ingest.changes.altered import check_columns, turns_of
 from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
 from strata.ingest.changes.resolve import REASONS, resolve
 from strata.ingest.changes.staging import slices_of, stage, staged_rows
@@ -54,16 +55,14 @@ from strata.ingest.readers.source import (
     typed_rows,
 )
 from strata.ingest.readers.stream_tables import check_tables, check_truncated_table
+from strata.ingest.readers.turns import Turns, all_turns
 from strata.ingest.run import RUN_BYTES, takes, write_run
 from strata.ingest.suppressed import without_suppressed
 from strata.ingest.task import IngestTask, JudgedRows, Staged, TaskResult
 from strata.ingest.updates import default_of, judged_rows, times_of
 from strata.ingest.values.cast import Rows
-from strata.ingest.values.no_row import message_of
 from strata.ingest.values.shown import json_text
-from strata.ingest.values.spelt import spelt_otherwise
 from strata.ingest.verify import verify_rows
-from strata.model.names import as_pair
 from strata.model.schema import Relation
 from strata.model.types import ColumnType, Kind
 from strata.state.state import State
@@ -108,6 +107,7 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
     for some in _together(store, task, raws, aside):
         for read in some:
             result = result.plus(read.judged)
+        turns = all_turns([result.turns, *(read.turns for read in some)])
         changes = combined([read.changes for read in some], task.relation)
         truncations = tuple(place for read in some for place in read.truncations)
         legs = tuple(leg for read in some for leg in read.legs)
@@ -117,6 +117,7 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
         result = replace(
             result,
             staged=result.staged if staged is None else (*result.staged, staged),
+            turns=turns,
         )
     return replace(result, quarantine=aside.finish())
 
@@ -126,7 +127,9 @@ def check_stage(task: IngestTask) -> TaskResult:
     result = TaskResult(task.batch, task.number)
     with unless_changed(task.files):
         for raw in _raw_files(task):
-            result = result.plus(file_changes(raw, task).judged)
+            read = file_changes(raw, task)
+            turns = all_turns([result.turns, read.turns])
+            result = replace(result.plus(read.judged), turns=turns)
     return result
 
 
@@ -144,6 +147,7 @@ class FileChanges:
     legs: tuple[Leg, ...]
     moved: bool  # a row got another key, and not all of its values were sent
     judged: JudgedRows
+    turns: Turns  # that the rows show, see `turns`
 
 
 def _together(
@@ -172,7 +176,7 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
     """
     relation = task.relation
     check_tables(raw.tables, task.spec.source.tables, file=raw.file)
-    _check_columns(raw, task)
+    check_columns(raw, task)
     wanted = [
         WantedColumn(
             c.name,
@@ -211,6 +215,7 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
         tuple(legs_of(places, times, first)),
         _moves(ops, list(same.values())),
         judged_rows(raw, bad, moments, verified),
+        turns_of(raw, task, at),
     )
 
 
@@ -271,42 +276,6 @@ def _no_places(count: int) -> Places:
 def _moves(ops: npt.NDArray[np.uint8], same: Sequence[npt.NDArray[np.bool_]]) -> bool:
     """Return whether an inserted row lacks values, which the row deleted before it has."""
     return any(bool((mask & (ops == INSERT)).any()) for mask in same)
-
-
-def _check_columns(raw: RawFile, task: IngestTask) -> None:
-    """Refuse changes of a table whose columns differ from the shard's, if that is declared.
-
-    A column that the shard dropped or added later may be missing on one side.
-    Raises: InvalidRequest.
-    """
-    if raw.ops is None or task.spec.source.schema_changes != "refuse":
-        return
-    new = sorted(raw.undeclared - task.former)
-    gone = sorted(raw.gone - task.later)
-    if new or gone:
-        raise InvalidRequest(
-            "the source table has a column that the shard does not declare"
-            if new
-            else "the source table lacks a column that the shard declares",
-            file=raw.file,
-            column=raw.called.get(*(new or gone)[:1] * 2),
-            cure=_cure(raw, task, new),
-        )
-
-
-def _cure(raw: RawFile, task: IngestTask, new: Sequence[str]) -> str:
-    """Return what helps where columns differ; `new`: those that the shard lacks."""
-    what = message_of(raw.undeclared, ())
-    if what is not None:
-        return f"these keys are those of {what.what}: {what.cure}"
-    same = spelt_otherwise(new[:1], [*task.relation.by_name])
-    if same:
-        column = same[new[0]][0]
-        return f"call it {column!r} in the source, as the shard does, or {as_pair(new[0], column)}"
-    return (
-        f"strata schema {'add' if new else 'drop'}, then run again; or declare "
-        "source.schema_changes: report (what is not declared is left out, what lacks is null)"
-    )
 
 
 def _mark(raw: RawFile, task: IngestTask) -> list[WantedColumn]:

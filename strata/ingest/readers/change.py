@@ -26,6 +26,7 @@ DELETE: Final = 2  # the key must be there
 UPSERT: Final = 3  # the key may be there or not
 REMOVE: Final = 4  # as DELETE, but the key may be missing
 TRUNCATE: Final = 5  # all keys
+WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
 OLD: Final = 9  # not a change: the row that is in the shard
 
 OP: Final = "op"

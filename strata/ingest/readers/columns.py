@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from strata.ingest.readers.change import SOURCE_TIME
@@ -10,6 +11,7 @@ from strata.model.spec import ShardSpec, SourceSpec
 from strata.model.types import ColumnType, Kind
 
 INT64: Final = ColumnType(Kind.INT64)
+NONE_RENAMED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +22,31 @@ class SourceColumns:
     source: SourceSpec
     names: tuple[str, ...]  # the declared ones, then those of the envelope and the time
     optional: tuple[str, ...]  # columns that a file, or a row of JSON, may lack
-    others: Mapping[str, str] = field(default_factory=dict)  # the shard's names, each with this one
+    # other names that the shard has or had for them, each with this one
+    others: Mapping[str, str] = field(default_factory=dict)
+    former: Mapping[str, str] = field(default_factory=dict)  # of these: from before a rename
 
     @staticmethod
-    def of(spec: ShardSpec, relation: Relation) -> "SourceColumns":
-        """Return the columns of a shard's source."""
+    def of(
+        spec: ShardSpec, relation: Relation, renamed: Mapping[str, str] = NONE_RENAMED
+    ) -> "SourceColumns":
+        """Return the columns of a shard's source.
+
+        `renamed`: former names of the shard's columns, each with the present one.
+        """
         source, called = spec.source, spec.source.names_of_source
         optional = [column.name for column in relation.columns if column.default is not None]
         if source.envelope == "upsert" and source.deleted_column:
             optional.append(source.deleted_column)
-        names = source_names(spec, relation)
+        names = [called.get(name, name) for name in source_names(spec, relation)]
+        former = {old: called.get(now, now) for old, now in renamed.items() if old not in names}
         return SourceColumns(
             named_by_source(relation, called),
             source,
-            tuple(called.get(name, name) for name in names),
+            tuple(names),
             tuple(called.get(name, name) for name in optional),
-            {c: name for c, name in called.items() if c not in called.values()},
+            {**former, **{c: name for c, name in called.items() if c not in called.values()}},
+            former,
         )
 
     @property

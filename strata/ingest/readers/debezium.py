@@ -10,7 +10,7 @@ that the database did not send because it did not change; the value stays as it 
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,16 @@ import numpy.typing as npt
 from orjson import loads
 
 from strata.ingest.land.files import SourceFile, read_text
-from strata.ingest.readers.change import DELETE, INSERT, SOURCE_TIME, TRUNCATE, UPDATE, UPSERT
+from strata.ingest.readers.change import (
+    DELETE,
+    INSERT,
+    SOURCE_TIME,
+    TRUNCATE,
+    UPDATE,
+    UPSERT,
+    WHOLE,
+)
+from strata.ingest.readers.columns import NONE_RENAMED, SourceColumns
 from strata.ingest.readers.debezium_table import read_events
 from strata.ingest.readers.json_table import SMALL_BYTES
 from strata.ingest.readers.jsonl import shown_object
@@ -26,7 +35,7 @@ from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
-from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.source import MessageNames, RawFile
 from strata.ingest.readers.stream_tables import table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
@@ -44,7 +53,6 @@ FLAT: Final = "not a change event: it has no op (envelope: upsert takes flattene
 DOCUMENT: Final = "a text for a row, as MongoDB has it: flatten it by ExtractNewDocumentState"
 TRANSACTION: Final = {"status", "id", "event_count", "data_collections", "ts_ms"}
 OPS: Final = {"c": INSERT, "r": UPSERT, "u": UPDATE, "d": DELETE, "t": TRUNCATE}
-WHOLE: Final = (INSERT, UPDATE, UPSERT)  # operations that carry a whole row
 UNSENT: Final = "__debezium_unavailable_value"
 PLACEHOLDERS: Final = frozenset(
     {
@@ -54,6 +62,7 @@ PLACEHOLDERS: Final = frozenset(
         f'{{"{UNSENT}":"{UNSENT}"}}',  # as an hstore in JSON
     }
 )
+STREAMED: Final = ("false", "incremental")  # marks of events that are of no snapshot of the table
 MAX_PLACE: Final = 2**63 - 1  # PostgreSQL's own positions never reach it
 NUMBERS: Final = [*UNSENT.encode()]  # of an array of numbers or dates
 DIGITS: Final = [b64encode(bytes([number])).decode() for number in NUMBERS]  # as decimals
@@ -68,36 +77,44 @@ class Event(NamedTuple):
     schema: dict[str, Any] | None = None  # of the row's fields
     place: tuple[int, int, int, bool] | None = None  # commit, lsn, snapshot, ends: see `Places`
     table: str | None = None  # of the database; None: the event does not say it
+    names: tuple[str, ...] | None = None  # in the message, where those of the row are others
+    is_read: bool = False  # by a snapshot of the table
 
 
-def read_debezium(
-    source: SourceFile, relation: Relation, names: Sequence[str], *, array: bool = False
-) -> RawFile:
-    """Return the columns `names` of the rows that events are about, with their operations.
+def read_debezium(source: SourceFile, wanted: SourceColumns, *, array: bool = False) -> RawFile:
+    """Return the columns of the rows that events are about, with their operations.
 
     Raises: as `read_lines`, `read_array`.
     Cost: the whole file in memory.
     """
+    relation, names, former = wanted.relation, wanted.names, wanted.former
     if array:
-        return one_by_one(source, read_array(source), relation, names)
+        return one_by_one(source, read_array(source), relation, names, former)
     data = read_text(source)
     found = None
     if len(data) >= SMALL_BYTES:
         found = read_events(source, data, relation, names, SOURCE_TIME, sorted(PLACEHOLDERS))
-    return found or one_by_one(source, read_lines(source, data), relation, names)
+    return found or one_by_one(source, read_lines(source, data), relation, names, former)
 
 
 def one_by_one(
-    source: SourceFile, found: Objects, relation: Relation, names: Sequence[str]
+    source: SourceFile,
+    found: Objects,
+    relation: Relation,
+    names: Sequence[str],
+    former: Mapping[str, str] = NONE_RENAMED,
 ) -> RawFile:
-    """Return the same, judging each event by itself."""
+    """Return the same, judging each event by itself.
+
+    `former`: names that columns had before a rename, each with the present one.
+    """
     key = [column.name for column in relation.key_columns]
     events: list[Event] = []
     kept: list[int] = []
     bad: list[Reject] = []
     passed = 0
     for row, value in enumerate(found.values):
-        event = _judged(_event, value, key)
+        event = _judged(_event, value, key, former)
         if event is None:
             passed += 1
         elif isinstance(event, str):
@@ -122,7 +139,8 @@ def _raw(
     A row is rejected if it lacks a column and has the same name in other capital letters, and a
     record's if it is itself a message. `marks`: columns of rows that the shard does not have.
     """
-    whole = {tuple(event.row) for event in found.values if event.op in WHOLE}
+    all_events: list[Event] = found.values
+    whole = {tuple(event.row) for event in all_events if event.op in WHOLE}
     in_rows = [*relation.by_name, *marks]
     otherwise = keys_spelt_otherwise((event.row for event in found.values), in_rows)
     lost = [why_lost(event.row, otherwise) for event in found.values] if otherwise else []
@@ -133,7 +151,6 @@ def _raw(
     columns, original, same = _columns(events, relation, names, encoded=passed is not None)
     if passed is not None:
         _check_units(source, events, relation)
-    own = {column.name for column in relation.columns}
     defaults = [c.name for c in relation.columns if c.default is not None]
     return RawFile(
         file=source.name,
@@ -150,8 +167,9 @@ def _raw(
         passed=passed or 0,
         undeclared=frozenset[str]().union(*whole).difference(names),
         defaulted=defaulted(events, names),
-        gone=frozenset(name for row in whole for name in own.difference(row)),
         places=_places(events),
+        message_names=_message_names(all_events, events),
+        are_read=np.array([event.is_read for event in events], bool),
         tables=frozenset(event.table for event in events if event.table is not None),
     )
 
@@ -216,6 +234,23 @@ def defaulted(events: Sequence[Event], names: Sequence[str]) -> dict[str, int]:
     return {name: n for name, n in sorted(counts.items()) if n and name not in nulls}
 
 
+def _message_names(events: Sequence[Event], kept: Sequence[Event]) -> MessageNames:
+    """Return the names in the rows of the `kept` events; the others are rejected."""
+    kinds: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    of_row = [kinds.setdefault(_names(event), len(kinds)) for event in kept]
+    for event in events:
+        if event.op in WHOLE:
+            kinds.setdefault(_names(event), len(kinds))
+    told, names = ([frozenset(pair[n]) for pair in kinds] for n in (0, 1))
+    return MessageNames(tuple(told), tuple(names), np.array(of_row, np.int64))
+
+
+def _names(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names in the message of an event, and in its row."""
+    own = tuple(event.row)
+    return event.names or own, own
+
+
 def _places(events: Sequence[Event]) -> Places | None:
     if not any(event.place for event in events):
         return None
@@ -236,9 +271,9 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
         return None
     if origin.get("connector", "postgresql") != "postgresql":
         return None
-    mark = str(origin.get("snapshot", "false"))
+    mark = _mark(origin)
     try:
-        if op == "r" and mark not in ("false", "incremental"):
+        if op == "r" and mark not in STREAMED:
             found = (0, 0, lsn, mark.startswith("last"))
         else:
             commit = loads(origin.get("sequence") or "[null]")[0]
@@ -246,6 +281,11 @@ def _place(origin: Any, op: str) -> tuple[int, int, int, bool] | None:
     except (ValueError, TypeError, IndexError, KeyError, OverflowError):
         return None
     return found if min(found[:3]) >= 0 and max(found[:3]) <= MAX_PLACE else None
+
+
+def _mark(origin: Any) -> str:
+    """Return how an event belongs to a snapshot of the table."""
+    return str(origin.get("snapshot", "false")) if isinstance(origin, dict) else "false"
 
 
 def _is_placeholder(value: object) -> bool:
@@ -275,7 +315,7 @@ def _judged(judge: Callable[..., Event | str | None], *facts: Any) -> Any:
         return "not a change event, or not a record: its parts have other types"
 
 
-def _event(value: Any, key: Sequence[str]) -> Event | str | None:
+def _event(value: Any, key: Sequence[str], former: Mapping[str, str]) -> Event | str | None:
     """Return the content of an event; None: it is not a change; text: what is wrong with it."""
     record_key, key_schema, whole = None, None, value
     if isinstance(value, dict) and value.keys() >= {"key", "value"} and "op" not in value:
@@ -295,7 +335,20 @@ def _event(value: Any, key: Sequence[str]) -> Event | str | None:
         return None
     if op not in OPS:
         return f"an unknown operation: {op!r}"
-    return _change(OPS[op], body, schema, key, (record_key, _fields(key_schema)))
+    change = _change(OPS[op], body, schema, key, (record_key, _fields(key_schema)))
+    return change if isinstance(change, str) else _by_present_names(change, former)
+
+
+def _by_present_names(event: Event, former: Mapping[str, str]) -> Event:
+    """Return a change whose row has the present names of columns, also if it is from before."""
+    there = [name for name in former if name in event.row and former[name] not in event.row]
+    if not there or len({former[name] for name in there}) < len(there):
+        return event
+    row, schema = (
+        facts and {(former[n] if n in there else n): one for n, one in facts.items()}
+        for facts in (event.row, event.schema)
+    )
+    return event._replace(row=row or {}, schema=schema, names=tuple(event.row))
 
 
 def _is_notice(body: dict[str, Any]) -> bool:
@@ -336,7 +389,8 @@ def _change(
         moved = [k for k in key if k in before and before[k] != row.get(k)]
         if moved:
             return f"an update that changes the key column {moved[0]}"
-    return Event(op, row, moment, fields, place, table_of(origin))
+    is_read = op == UPSERT and _mark(origin) not in STREAMED
+    return Event(op, row, moment, fields, place, table_of(origin), is_read=is_read)
 
 
 def _payload(value: Any) -> tuple[Any, Any]:

@@ -47,7 +47,7 @@ def _read_records(part: SourceFile, columns: SourceColumns, array: bool) -> RawF
 
 
 def _read_events(part: SourceFile, columns: SourceColumns, array: bool) -> RawFile:
-    return read_debezium(part, columns.relation, columns.names, array=array)
+    return read_debezium(part, columns, array=array)
 
 
 def _unwrapped(value: Any) -> Any:

@@ -31,7 +31,6 @@ def by_shard_names(raw: RawFile, called: Mapping[str, str]) -> RawFile:
         lacking=renamed(raw.lacking),
         same=renamed(raw.same),
         defaulted=renamed(raw.defaulted),
-        gone=frozenset(names.get(name, name) for name in raw.gone),
         called=called,
     )
 

@@ -20,7 +20,8 @@ def read_file(
     """Yield the untyped rows of a file or piece; for change streams with their operations.
 
     A small file comes at once; a large or packed one comes in parts of bounded size. `renamed` are
-    former names of columns, each with the present one; an error about the header names them.
+    former names of columns, each with the present one: a change from before has its values under
+    them, an error about the header names them, and a row of JSON that has them is rejected.
 
     Raises: InvalidRequest for a file of the wrong shape.
     """
@@ -29,7 +30,8 @@ def read_file(
         spec = replace(spec, source=replace(spec.source, names=()))
     called = spec.source.names_of_source
     try:
-        for raw in format_of(spec.source.format).read(file, SourceColumns.of(spec, relation)):
+        columns = SourceColumns.of(spec, relation, renamed)
+        for raw in format_of(spec.source.format).read(file, columns):
             found = by_shard_names(raw, called) if called else raw
             yield found if found.keep is None else replace(found, ids=relation.ids)
     except InvalidRequest as error:

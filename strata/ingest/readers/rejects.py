@@ -33,14 +33,18 @@ class Reject:
             object.__setattr__(self, "raw", shown)
 
 
-def encode_rejects(rejects: Sequence[Reject]) -> bytes:
+def encode_rejects(rejects: Sequence[Reject], version: int | None = None) -> bytes:
     """Return a quarantine file: JSON lines in the order given.
 
-    Shape: {"file", "line", "column", "value", "reason", "raw", "header"} each; if the row is not
-    UTF-8, so that `raw` cannot express it, its bytes are in "raw_base64".
+    `version`: of the relation whose names the rows were read by.
+
+    Shape: {"file", "line", "column", "value", "reason", "raw", "header", "version"} each; if
+    the row is not UTF-8, so that `raw` cannot express it, its bytes are in "raw_base64".
     """
+    named = {} if version is None else {"version": version}
     return b"".join(
-        orjson.dumps(_document(reject), option=orjson.OPT_APPEND_NEWLINE) for reject in rejects
+        orjson.dumps(_document(reject) | named, option=orjson.OPT_APPEND_NEWLINE)
+        for reject in rejects
     )
 
 

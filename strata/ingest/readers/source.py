@@ -29,6 +29,7 @@ from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
 from strata.ingest.values.written import from_written
+from strata.kernels.arrays import Bools
 from strata.model.charsets import UTF_8
 from strata.model.names import as_pair
 from strata.model.types import OF_TEXTS, ColumnType, Kind
@@ -75,6 +76,21 @@ class WantedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageNames:
+    """The names that rows of change streams have."""
+
+    told: tuple[frozenset[str], ...]  # of each shape, also of rejected rows, as messages have them
+    names: tuple[frozenset[str], ...]  # the same, but present ones in place of former ones
+    of_row: Rows  # the number of its shape
+
+    def have(self, names: Collection[str]) -> Bools:
+        """Return which rows have one of some names in their messages."""
+        having = np.array([not told.isdisjoint(names) for told in self.told], bool)
+        found: Bools = having[self.of_row]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class RawFile:
     """One source file, its rows not yet typed."""
 
@@ -93,9 +109,10 @@ class RawFile:
     passed: int = 0  # messages that are not changes: tombstones, transactions, schema changes
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
-    gone: frozenset[str] = frozenset()  # declared columns that some change does not have
     places: Places | None = None  # of change streams: places in the database's log
     tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
+    message_names: MessageNames | None = None  # None: whole rows of changes have the declared ones
+    are_read: Bools | None = None  # of change streams: the rows of snapshots; None: see `places`
     number: int = 0  # of the file in its batch
     before: int = 0  # rows of the file, or lines, that come before the first
     whole: bool = True  # these are all rows of the file
@@ -412,6 +429,6 @@ def named_before(error: InvalidRequest, renamed: Mapping[str, str]) -> InvalidRe
         error.message,
         **error.details,
         cure=f"the shard called this column {former!r} before it was renamed: call it {column!r} "
-        f"in the file, or declare {as_pair(former, column)}, or rename the column back with "
-        "`strata schema rename`",
+        f"in {error.details.get('setting', 'the file')}, or declare {as_pair(former, column)}, or "
+        "rename the column back with `strata schema rename`",
     )

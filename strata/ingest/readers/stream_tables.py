@@ -45,12 +45,17 @@ def check_tables(tables: Collection[str], declared: Sequence[str], **where: Any)
         )
 
 
+def of_several_tables(declared: Sequence[str]) -> bool:
+    """Return whether several tables may fill the shard."""
+    return len(declared) > 1 or any(mark in name for name in declared for mark in "*?[")
+
+
 def check_truncated_table(declared: Sequence[str], **where: Any) -> None:
     """Refuse a truncation where several tables may fill the shard: it would empty all of them.
 
     Raises: InvalidRequest.
     """
-    if len(declared) > 1 or any(mark in name for name in declared for mark in "*?["):
+    if of_several_tables(declared):
         raise InvalidRequest(
             "one of several tables was truncated, and the shard does not know which rows are its",
             **where,

@@ -44,7 +44,10 @@ def why_lost(value: Mapping[str, Any], otherwise: Mapping[str, Names]) -> str | 
         return None
     column = _lacking(value, otherwise[key])[0]
     if _plainly(key) != _plainly(column):
-        return f"the key {key} is the shard's name of what the source calls {column}"
+        return (
+            f"the key {key} is a name that the shard has or had for what the source calls "
+            f"{column}: write {column}, or correct source.names"
+        )
     what = "capital letters" if key == key.strip() else "blanks or capital letters"
     return f"the key {key} differs from the column {column} in {what} alone"
 

@@ -33,6 +33,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "slashes escaped": lambda text: json.dumps(text).replace("/", "\\/"),
     "SQL": lambda text: "name = '" + text.replace("'", "''") + "'",
     "SQL in JSON": lambda text: json.dumps("name = '" + text.replace("'", "\\'") + "'"),
+    "CSV": lambda text: '"' + text.replace('"', '""') + '"',
+    "CSV in JSON": lambda text: json.dumps('1,"' + text.replace('"', '""') + '",2'),
     "a path": lambda text: f"s3://b/name={quote(text, safe='')}/1.csv",
 }
 BESIDE = ("", " ", "\t", "\n", "\r", "\b", ",", "\u00fc", "\U0001f600", "'", '"', "\\", "\x01")

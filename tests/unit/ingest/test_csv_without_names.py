@@ -241,6 +241,19 @@ def test_a_name_that_another_field_has_is_not_given_twice(tmp_path: Path) -> Non
     assert world.state.spec.source.header == ("id", "seen", "at")
 
 
+def test_a_former_name_of_a_field_is_mended_where_it_stands(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    change_schema(world.machine, "s", RenameColumn("name", "call"))
+    spec = world.state.spec
+    changed = replace(spec, source=replace(spec.source, header=("name", "id", "rest")))
+    world.machine.apply("s", partial(redeclare, asked=changed, seen=spec))
+
+    with pytest.raises(InvalidRequest, match="lacks a declared column") as refused:
+        world.ingest(put(world, "a.csv", b"a,1,b\n"), lower=0, upper=1)
+
+    assert "call it 'call' in source.header, or declare" in str(refused.value.cure)
+
+
 def test_a_rejected_row_keeps_its_names(tmp_path: Path) -> None:
     """Its fields were those of its file, whatever other files have by now."""
     world = world_of(tmp_path)

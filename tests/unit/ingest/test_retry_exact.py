@@ -205,14 +205,22 @@ def test_a_retry_that_took_nothing_is_tried_anew_after_a_change(tmp_path: Path) 
 def test_rows_that_cannot_be_read_at_all_do_not_stop_the_others(tmp_path: Path) -> None:
     w = world(tmp_path, "csv", "v string")
     w.ingest(put(w, "a.csv", b"id,v\n1,a\n70000,b\n"), lower=0, upper=10)
-    change_schema(w.machine, "s", RenameColumn("v", "u"))
+    change_schema(w.machine, "s", DropColumn("v"))
+    change_schema(w.machine, "s", AddColumn("u", parse_type("string")))
     w.ingest(put(w, "b.csv", b"id,u\n2,a\n70001,c\n"), lower=10, upper=20)
     widen(w)
 
     assert retry(w) == (2, 1)
     assert set(values(w)) == {1, 2, 70001}
-    change_schema(w.machine, "s", RenameColumn("u", "v"))
+
+
+def test_a_renamed_column_and_a_new_one_do_not_stop_a_row(tmp_path: Path) -> None:
+    w = world(tmp_path, "csv", "v string")
+    w.ingest(put(w, "a.csv", b"id,v\n1,a\n70000,b\n"), lower=0, upper=10)
+    change_schema(w.machine, "s", RenameColumn("v", "u"))
     change_schema(w.machine, "s", AddColumn("z", parse_type("int16"), default=5))
+    widen(w)
+
     assert retry(w) == (1, 1)
     assert values(w)[70000] == ("b", 5)
 

@@ -313,6 +313,7 @@ def test_a_value_under_another_name_is_not_lost(tmp_path: Path, kind: str) -> No
     assert w.rows() == STORED
     [found] = rejected(w.stores, "s")
     assert [row["reason"] for row in found.rows] == [
-        "the key t_ is the shard's name of what the source calls t",
+        "the key t_ is a name that the shard has or had for what the source calls t: write t, or "
+        "correct source.names",
         "the key NAME differs from the column Name in capital letters alone",
     ]

@@ -94,7 +94,7 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     skipped = [row.number - 1 for row in invalid]  # among the records after the header
     total = table.num_rows + len(skipped)
     lines = located_records(source, data, skipped, total)
-    line = _one_line(header, source.dialect.delimiter)
+    line = one_line(header, source.dialect.delimiter)
     encoding = source.dialect.encoding
     malformed = [
         replace(_malformed(source, row, where), header=said_header(line, where[1], encoding))
@@ -139,7 +139,8 @@ def _convert(dialect: Dialect) -> Callable[[Raw, ColumnType], Cast]:
     return partial(from_marked, decimal=dialect.decimal, thousands=dialect.thousands)
 
 
-def _one_line(header: Sequence[str], delimiter: str) -> str:
+def one_line(header: Sequence[str], delimiter: str) -> str:
+    """Return names as the header of a file."""
     text = StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="").writerow(header)
     return text.getvalue()

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.ingest.land.files import FileRange, SourceFile
-from strata.ingest.readers.change import SOURCE_TIME
+from strata.ingest.readers.change import SOURCE_TIME, WHOLE
+from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.debezium import FLAT, PLACEHOLDERS, one_by_one
 from strata.ingest.readers.debezium_table import read_events
 from strata.ingest.readers.json_table import read_table
 from strata.ingest.readers.objects import read_lines
 from strata.ingest.readers.source import RawFile
 from strata.model.schema import Relation
-from strata.model.spec import parse_spec
+from strata.model.spec import SourceSpec, parse_spec
 from tests.debezium.shards import TABLES, declaration
 
 RECORDED: Final = Path(__file__).parents[3] / "debezium" / "recorded.zip"
@@ -69,7 +70,12 @@ def slow(data: bytes, relation: Relation) -> RawFile:
 
 def assert_same(one: RawFile, other: RawFile, relation: Relation) -> None:
     assert (one.count, one.passed) == (other.count, other.passed)
-    assert (other.malformed, other.undeclared, other.gone) == ([], set(), set())
+    assert (other.malformed, other.undeclared) == ([], set())
+    assert one.message_names is None
+    assert other.message_names is not None
+    whole = np.isin(other.ops, WHOLE)
+    told = {other.message_names.told[kind] for kind in other.message_names.of_row[whole].tolist()}
+    assert told <= {frozenset(relation.by_name)}
     assert one.ops is not None
     assert other.ops is not None
     assert one.ops.tolist() == other.ops.tolist()
@@ -291,9 +297,8 @@ def test_a_large_file_is_read_by_arrow_and_says_where_a_row_is_wrong(tmp_path: P
     ]
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"\n".join(map(orjson.dumps, lines)))
-    raw = read_debezium(
-        SourceFile(str(path), "x.jsonl", path.stat().st_size), relation, [*relation.by_name]
-    )
+    wanted = SourceColumns(relation, SourceSpec(), tuple(relation.by_name), ())
+    raw = read_debezium(SourceFile(str(path), "x.jsonl", path.stat().st_size), wanted)
 
     assert isinstance(raw.columns["id"], pa.Array)
     typed = typed_rows(raw, [WantedColumn(c.name, c.type, c.nullable) for c in relation.columns])

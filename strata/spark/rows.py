@@ -10,7 +10,7 @@ tend to meet in one task. Only the chosen columns are decoded; they have the for
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +30,11 @@ from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.as_of import may_add_up
 from strata.read.merged import IN_ORDER
 from strata.spark.carried import arrived, carried_type
+from strata.spark.tasks import Tasks, task_rows
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
 from strata.updates.consolidate import advance, consolidate
 
-Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
 TASKS_PER_CORE: Final = 2
 OUT_ROWS: Final = 32_768  # rows of a batch for Spark, combined from smaller ones
 OUT_BYTES: Final = 8 * 1024 * 1024  # of such a batch, before it is encoded
@@ -164,7 +164,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The function for `mapInArrow`: its input rows are the numbers of tasks."""
+    """The function of tasks: its input rows are their numbers."""
 
     reader: PartReader
     # Parts of each task, pickled, so that a task makes objects only of its own
@@ -192,6 +192,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     wrapped_by: Callable[[Tasks], Tasks] | None = None,
     always: bool = False,
     timed: bool = False,
+    small: bool = False,
 ) -> DataFrame:
     """Return the rows of `parts` in the columns of the last relation.
 
@@ -201,7 +202,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     the times of the others advanced to it; otherwise, or if `timed`, times are as stored. `groups`
     names row groups to read, by part, as in a plan. `wrapped_by` may wrap the tasks; with `always`
     there is one even without parts.
-    Cost: lazy; at an action each part is read once.
+    Cost: lazy; at an action each part is read once. `small` is as in `strata.spark.tasks`.
     """
     wanted = wanted_columns(relations[-1], columns)
     reader = PartReader(
@@ -220,9 +221,8 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     if parts or always:
         most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
         tasks = task_parts(parts, most) or [()]
-        numbers = spark.range(0, len(tasks), 1, len(tasks))
-        work: Tasks = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
-        rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, schema)
+        work = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
+        rows = task_rows(spark, work, len(tasks), schema, wrapped_by, small=small)
     else:
         rows = spark.createDataFrame([], schema)
     if all(carried_type(c.type) == spark_ddl(c.type) for c in wanted):

@@ -21,7 +21,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.spark.front.legacy import ELSEWHERE
 from strata.spark.front.option import other_settings, shows_settings
-from strata.spark.rows import Tasks
+from strata.spark.tasks import Tasks
 
 # Settings below these names are asked for by functions while they run.
 READ_LATE: Final = (

@@ -40,10 +40,10 @@ from strata.spark.rows import (
     TASK_BYTES,
     TASKS_PER_CORE,
     PartReader,
-    Tasks,
     quoted,
     rows_ddl,
 )
+from strata.spark.tasks import Tasks, task_rows
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 from strata.updates.cut import cut
@@ -135,7 +135,7 @@ class SliceTask:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The function for `mapInArrow`: its input rows are the numbers of tasks."""
+    """The function of tasks: its input rows are their numbers."""
 
     readers: tuple[bytes, ...]  # of each stretch, so that a task makes objects only of its own
     firsts: tuple[int, ...]  # the number of the first task of each
@@ -238,24 +238,26 @@ class _Cutter:
         return replace(self.shown, groups=groups)
 
 
-def consolidated_rows(
+def consolidated_rows(  # noqa: PLR0913 - a plan, and how its rows are read
     spark: SparkSession,
     stores: Stores,
     state: State,
     plan: ReadPlan,
     columns: tuple[Column, ...],
     wrapped_by: Callable[[Tasks], Tasks] | None = None,
+    *,
+    small: bool = False,
 ) -> DataFrame:
     """Return the rows of a plan, each once with its count, in some `columns`, then t and d.
 
     Rows that differ only in other columns stay apart. `wrapped_by` may wrap the tasks.
     Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
+    `small` is as in `strata.spark.tasks`.
     """
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     every = slice_tasks(stores, state, plan, columns, tasks)
-    numbers = spark.range(0, len(every), 1, len(every))
-    work: Tasks = _Tasks.of(every)
-    rows = numbers.mapInArrow(wrapped_by(work) if wrapped_by else work, rows_ddl(columns))
+    work = _Tasks.of(every)
+    rows = task_rows(spark, work, len(every), rows_ddl(columns), wrapped_by, small=small)
     if all(carried_type(c.type) == spark_ddl(c.type) for c in columns):
         return rows
     return rows.select(*(arrived(quoted(c.name), c.type) for c in columns), T, D)

@@ -26,9 +26,10 @@ from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse, referenced
 from strata.spark.front.rowfilter import row_filter
-from strata.spark.rows import Tasks, part_rows, quoted, wanted_columns
+from strata.spark.rows import part_rows, quoted, wanted_columns
 from strata.spark.running import SameSettings, is_guarded
 from strata.spark.slices import consolidated_rows
+from strata.spark.tasks import Tasks, is_small
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
@@ -56,8 +57,10 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     environment's.
 
     Units: `as_of` in milliseconds, `now` (the value of now() in `where`) in microseconds.
-    Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses.
-    Cost: state and manifests are read at once, parts when an action runs. Nothing removes the parts
+    Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses; Corrupt
+    and Unavailable, which an action raises for parts that it reads.
+    Cost: state and manifests are read at once, parts when an action runs; but a small read is done
+    at once, in the driver (`strata.spark.tasks`). Nothing removes the parts
     for `[read] hold_ms` after the call; see `strata.machine.reader_hold`. A setting that changes
     what a function does must stay as it is until the action; `strata.spark.running` has it fail.
     """
@@ -116,10 +119,11 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
     guarded = is_guarded(plan, filter)
+    small = not guarded and is_small(plan)
     wrap = partial(_wrapped, spark, state.name, metrics, guarded)
     if consolidate:
         wanted = wanted_columns(relation, needed)
-        rows = consolidated_rows(spark, stores, state, plan, wanted, wrap)
+        rows = consolidated_rows(spark, stores, state, plan, wanted, wrap, small=small)
     else:
         rows = part_rows(
             spark,
@@ -134,6 +138,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
             wrapped_by=wrap,
             always=guarded,
             timed=timed,
+            small=small,
         )
     if condition is not None and filter is not None:
         rows = row_filter(spark, rows, condition, filter.now_low)

@@ -25,7 +25,8 @@ from strata.format.columns import D, T
 from strata.model.settings import StoreSettings
 from strata.spark.carried import arrived
 from strata.spark.front.ordered import frame_of
-from strata.spark.rows import PartReader, Tasks, quoted, rows_ddl, wanted_columns
+from strata.spark.rows import PartReader, quoted, rows_ddl, wanted_columns
+from strata.spark.tasks import Tasks
 from strata.state.state import State
 from strata.store.open import Stores
 from tests.spark.answers import session

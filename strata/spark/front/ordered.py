@@ -18,10 +18,13 @@ docs/explanation/decisions/0011-what-runs.md.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.spark.front.java import boolean, expression, spark_sql
@@ -61,10 +64,23 @@ def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -
     below = plan.child()
     for stage in (found.first, found.late):
         if stage is not None:
-            frame = frame_of(spark, plan.copy(stage, below)).sample(False, 1.0, 0)
+            frame = _alone(spark, plan.copy(stage, below))
             below = frame._jdf.queryExecution().analyzed()
     assert frame is not None  # there is a condition, so there is a stage
     return frame
+
+
+def _alone(spark: SparkSession, filter: JavaObject) -> DataFrame:
+    """Return the rows of a filter that Spark combines with no other one.
+
+    It runs at once over rows that the driver has, unless it fails; then the action will.
+    """
+    if filter.child().nodeName() == "LocalRelation":
+        with suppress(PySparkException, Py4JJavaError):
+            rows = spark_sql(spark, "catalyst.optimizer.ConvertToLocalRelation.apply")(filter)
+            if rows.nodeName() == "LocalRelation":
+                return frame_of(spark, rows)
+    return frame_of(spark, filter).sample(False, 1.0, 0)
 
 
 def frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:

@@ -1,0 +1,97 @@
+"""What the tasks of a read yield, as a DataFrame.
+
+A small read runs at once, in the driver: a job of one Python task takes longer than such a read.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from strata.decide.read_plan import ReadPlan
+from strata.spark.front.java import java, spark_sql
+
+Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
+# Of a small read
+SMALL_PARTS: Final = 64
+SMALL_BYTES: Final = 4 * 1024 * 1024  # encoded
+SMALL_OUT: Final = 8 * 1024 * 1024  # decoded
+
+
+def is_small(plan: ReadPlan) -> bool:
+    """Return whether a read of the plan is worth no job of Spark."""
+    return plan.parts_fetched <= SMALL_PARTS and plan.bytes_read <= SMALL_BYTES
+
+
+def task_rows(
+    spark: SparkSession,
+    work: Tasks,
+    tasks: int,
+    ddl: str,
+    wrapped_by: Callable[[Tasks], Tasks] | None = None,
+    *,
+    small: bool = False,
+) -> DataFrame:
+    """Return the rows of `work`, whose input rows are the numbers of tasks, from 0.
+
+    Shape: the columns of `ddl`. `wrapped_by` may wrap `work`.
+    Cost: lazy. If `small`, `work` runs at once, and its rows are kept; unless they are larger than
+    `SMALL_OUT` in memory.
+    Raises: what `work` raises, if `small`.
+    """
+    found = _small_rows(work, tasks) if small else None
+    if found is not None:
+        work = _Known(found)
+    function = wrapped_by(work) if wrapped_by else work
+    if found is None:
+        return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
+    return _frame(spark, list(function(iter(()))), _schema(ddl))
+
+
+def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], schema: StructType) -> DataFrame:
+    """Return rows as a DataFrame, sent as a task sends them.
+
+    `createDataFrame` would build each nested column anew, and fails on slices.
+    """
+    if not rows:
+        return spark.createDataFrame([], schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows[0].schema) as stream:
+        for batch in rows:
+            stream.write_batch(batch)
+    data = java(spark, "java.io.ByteArrayInputStream")(sink.getvalue().to_pybytes())
+    channel = java(spark, "java.nio.channels.Channels.newChannel")(data)
+    arrow = spark_sql(spark, "execution.arrow.ArrowConverters$.MODULE$")
+    batches = arrow.getBatchesFromStream(channel)
+    to_frame = spark_sql(spark, "api.python.PythonSQLUtils.toDataFrame")
+    return DataFrame(to_frame(batches, schema.json(), spark._jsparkSession), spark)
+
+
+class _Known:
+    """Yields rows that are known already."""
+
+    def __init__(self, rows: list[pa.RecordBatch]) -> None:
+        self._rows = rows
+
+    def __call__(self, _: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(self._rows)
+
+
+def _small_rows(work: Tasks, tasks: int) -> list[pa.RecordBatch] | None:
+    """Return all rows; None if they are larger than `SMALL_OUT`, of which no more is read."""
+    numbers = pa.RecordBatch.from_pydict({"id": pa.array(range(tasks), pa.int64())})
+    found, size = [], 0
+    for batch in work(iter([numbers])):
+        size += batch.nbytes
+        if size > SMALL_OUT:
+            return None
+        found.append(batch)
+    return found
+
+
+@lru_cache(maxsize=64)  # the JVM reads it
+def _schema(ddl: str) -> StructType:
+    return StructType.fromDDL(ddl)

@@ -4,12 +4,10 @@ A small read runs at once, in the driver: a job of one Python task takes longer 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from strata.decide.read_plan import ReadPlan
 from strata.spark.front.java import java, spark_sql
@@ -43,21 +41,24 @@ def task_rows(
     Raises: what `work` raises, if `small`.
     """
     found = _small_rows(work, tasks) if small else None
-    if found is not None:
-        work = _Known(found)
-    function = wrapped_by(work) if wrapped_by else work
     if found is None:
+        function = wrapped_by(work) if wrapped_by else work
         return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
-    return _frame(spark, list(function(iter(()))), _schema(ddl))
+
+    def known(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(found)
+
+    rows = wrapped_by(known) if wrapped_by else known
+    return _frame(spark, list(rows(iter(()))), ddl)
 
 
-def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], schema: StructType) -> DataFrame:
+def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], ddl: str) -> DataFrame:
     """Return rows as a DataFrame, sent as a task sends them.
 
     `createDataFrame` would build each nested column anew, and fails on slices.
     """
     if not rows:
-        return spark.createDataFrame([], schema)
+        return spark.createDataFrame([], ddl)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows[0].schema) as stream:
         for batch in rows:
@@ -66,18 +67,9 @@ def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], schema: StructTy
     channel = java(spark, "java.nio.channels.Channels.newChannel")(data)
     arrow = spark_sql(spark, "execution.arrow.ArrowConverters$.MODULE$")
     batches = arrow.getBatchesFromStream(channel)
+    schema = spark_sql(spark, "types.StructType.fromDDL")(ddl).json()
     to_frame = spark_sql(spark, "api.python.PythonSQLUtils.toDataFrame")
-    return DataFrame(to_frame(batches, schema.json(), spark._jsparkSession), spark)
-
-
-class _Known:
-    """Yields rows that are known already."""
-
-    def __init__(self, rows: list[pa.RecordBatch]) -> None:
-        self._rows = rows
-
-    def __call__(self, _: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return iter(self._rows)
+    return DataFrame(to_frame(batches, schema, spark._jsparkSession), spark)
 
 
 def _small_rows(work: Tasks, tasks: int) -> list[pa.RecordBatch] | None:
@@ -90,8 +82,3 @@ def _small_rows(work: Tasks, tasks: int) -> list[pa.RecordBatch] | None:
             return None
         found.append(batch)
     return found
-
-
-@lru_cache(maxsize=64)  # the JVM reads it
-def _schema(ddl: str) -> StructType:
-    return StructType.fromDDL(ddl)

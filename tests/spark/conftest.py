@@ -1,7 +1,6 @@
 """One Spark session for the whole run: a second JVM would cost ten seconds."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from strata.model.settings import SparkSettings
 from strata.session.session import spark_session
-from tests.spark.small import in_tasks
+from tests.spark.small import in_driver, in_tasks
 
 
 @pytest.fixture(scope="session")
@@ -29,5 +28,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(params=["driver", "tasks"])
 def read_by(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have the driver read what is small, then tasks."""
-    with in_tasks() if request.param == "tasks" else nullcontext():
+    with in_tasks() if request.param == "tasks" else in_driver():
         yield

@@ -15,7 +15,7 @@ from strata.errors import Corrupt
 from strata.history.metrics import Metrics
 from strata.spark import snapshot
 from strata.spark import tasks as module
-from tests.spark.small import in_tasks
+from tests.spark.small import in_driver, in_tasks
 from tests.spark.test_snapshot import FILTERS
 from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
 from tests.support.sizes import tries
@@ -26,6 +26,12 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
     events = copied(tmp_path_factory.mktemp("small"))
     let_skip(events.stores)
     return events
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small() -> Iterator[None]:
+    with in_driver():
+        yield
 
 
 @contextmanager

@@ -29,6 +29,8 @@ from tests.formats.every_type import ROWS, TYPES, updates
 from tests.support.stored import append, spec_of
 from tests.support.values import plain, same
 
+pytestmark = pytest.mark.usefixtures("read_by")
+
 NAME = "types"
 ODD = "a name, `quoted`; é.b"  # of one column
 # Type, and a filter on its column, which is called `c`.

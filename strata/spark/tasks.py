@@ -73,7 +73,7 @@ def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], ddl: str) -> Dat
 
 
 def _small_rows(work: Tasks, tasks: int) -> list[pa.RecordBatch] | None:
-    """Return all rows; None if they are larger than `SMALL_OUT`, of which no more is read."""
+    """Return all rows; None, and reads no more, if they are larger than `SMALL_OUT`."""
     numbers = pa.RecordBatch.from_pydict({"id": pa.array(range(tasks), pa.int64())})
     found, size = [], 0
     for batch in work(iter([numbers])):

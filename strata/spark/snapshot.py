@@ -7,6 +7,7 @@ executes the filter on every row, no matter what was skipped before.
 import os
 from collections.abc import Sequence
 from functools import partial
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -25,13 +26,19 @@ from strata.read.collections import column_of, narrowed
 from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.spark.front.catalyst import analyse, referenced
-from strata.spark.front.rowfilter import row_filter
+from strata.spark.front.rowfilter import row_filter, row_filter_at_once
 from strata.spark.rows import part_rows, quoted, wanted_columns
 from strata.spark.running import SameSettings, is_guarded
 from strata.spark.slices import consolidated_rows
 from strata.spark.tasks import Tasks, is_small
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
+
+
+class _Read(Protocol):
+    """Reads the rows of a plan, before its filter."""
+
+    def __call__(self, *, small: bool) -> DataFrame: ...
 
 
 def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have an answer
@@ -119,13 +126,13 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
     shown = [c.name for c in wanted_columns(relation, columns)]
     needed = _needed(spark, relation, shown, condition)
     guarded = is_guarded(plan, filter)
-    small = not guarded and is_small(plan)
     wrap = partial(_wrapped, spark, state.name, metrics, guarded)
-    if consolidate:
-        wanted = wanted_columns(relation, needed)
-        rows = consolidated_rows(spark, stores, state, plan, wanted, wrap, small=small)
-    else:
-        rows = part_rows(
+
+    def read(*, small: bool) -> DataFrame:
+        if consolidate:
+            wanted = wanted_columns(relation, needed)
+            return consolidated_rows(spark, stores, state, plan, wanted, wrap, small=small)
+        return part_rows(
             spark,
             stores.settings,
             state.relations,
@@ -140,9 +147,21 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
             timed=timed,
             small=small,
         )
-    if condition is not None and filter is not None:
-        rows = row_filter(spark, rows, condition, filter.now_low)
+
+    small = not guarded and is_small(plan)
+    if condition is None or filter is None:
+        rows = read(small=small)
+    else:
+        rows = _accepted(spark, read, condition, filter.now_low, small=small)
     return rows if needed == shown else rows.select(*map(quoted, shown), T, D)
+
+
+def _accepted(
+    spark: SparkSession, read: _Read, where: str | Column, now: int, *, small: bool
+) -> DataFrame:
+    """Return the rows that satisfy a condition; small reads are over then, if nothing fails."""
+    at_once = row_filter_at_once(spark, read(small=True), where, now) if small else None
+    return row_filter(spark, read(small=False), where, now) if at_once is None else at_once
 
 
 def _wrapped(

@@ -1,5 +1,6 @@
 """A small read is answered by the driver, and answers what tasks of Spark would."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from strata.decide.plan import plan_read
@@ -15,10 +17,17 @@ from strata.errors import Corrupt
 from strata.history.metrics import Metrics
 from strata.spark import snapshot
 from strata.spark import tasks as module
+from tests.spark.answers import SESSIONS, session
+from tests.spark.predicates import NOW_US
 from tests.spark.small import in_driver, in_tasks
+from tests.spark.tempting import Tempting, register
 from tests.spark.test_snapshot import FILTERS
+from tests.spark.worlds import NAME as WORLD
+from tests.spark.worlds import World, build
 from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
 from tests.support.sizes import tries
+
+SEED = 3
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +142,43 @@ def test_the_driver_finds_what_tasks_find(
     assert runs_python(there) or not there.count()
     assert here.schema == there.schema
     assert counted(here.toArrow()) == counted(there.toArrow())
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
+    register(spark)
+    return build(tmp_path_factory.mktemp("world"), SEED)
+
+
+def answer(spark: SparkSession, world: World, where: str) -> object:
+    """Return the ids of the rows that a filter accepts, or the name of its error."""
+    asked: Any = {"where": where, "now": NOW_US, "columns": ["id"], "config": world.settings}
+    try:
+        return sorted((row.id, row.d) for row in snapshot(spark, WORLD, **asked).collect())
+    except PySparkException as error:
+        return error.getCondition()
+
+
+def test_a_filter_means_the_same_to_the_driver(spark: SparkSession, world: World) -> None:
+    draw, failed = Tempting(random.Random(SEED), world.state.relation), 0
+    names = list(SESSIONS)
+    for number in range(tries(16, 400)):
+        _, where = draw.filter()
+        with session(spark, **SESSIONS[names[number % len(names)]]):
+            here = answer(spark, world, where)
+            with in_tasks():
+                there = answer(spark, world, where)
+        assert here == there, where
+        failed += not isinstance(here, list)
+    assert failed < tries(16, 400), "some filter accepts rows"
+    assert failed, "some filter fails"
+
+
+def test_what_fails_as_written_is_left_to_the_optimiser(spark: SparkSession, world: World) -> None:
+    where = f"id < 5 and {array_of(world)}[1000] = null"
+
+    assert answer(spark, world, where) == []
+
+
+def array_of(world: World) -> str:
+    return next(c.name for c in world.state.relation.columns if str(c.type) == "list<int32>")

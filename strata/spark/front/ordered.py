@@ -64,23 +64,26 @@ def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -
     below = plan.child()
     for stage in (found.first, found.late):
         if stage is not None:
-            frame = _alone(spark, plan.copy(stage, below))
+            frame = frame_of(spark, plan.copy(stage, below)).sample(False, 1.0, 0)
             below = frame._jdf.queryExecution().analyzed()
     assert frame is not None  # there is a condition, so there is a stage
     return frame
 
 
-def _alone(spark: SparkSession, filter: JavaObject) -> DataFrame:
-    """Return the rows of a filter that Spark combines with no other one.
+def run_at_once(spark: SparkSession, plan: JavaObject, condition: JavaObject) -> DataFrame | None:
+    """Return what `run_in_order` returns, of rows that the driver has; no job begins.
 
-    It runs at once over rows that the driver has, unless it fails; then the action will.
+    None: it fails, or Spark evaluates part of it elsewhere, or the optimiser has to write it anew.
     """
-    if filter.child().nodeName() == "LocalRelation":
-        with suppress(PySparkException, Py4JJavaError):
-            rows = spark_sql(spark, "catalyst.optimizer.ConvertToLocalRelation.apply")(filter)
-            if rows.nodeName() == "LocalRelation":
-                return frame_of(spark, rows)
-    return frame_of(spark, filter).sample(False, 1.0, 0)
+    found = stages(spark, condition)
+    if found.first is None or found.late is not None:
+        return None
+    with suppress(PySparkException, Py4JJavaError):
+        rule = spark_sql(spark, "catalyst.optimizer.ConvertToLocalRelation.apply")
+        rows = rule(plan.copy(found.first, plan.child()))
+        if rows.nodeName() == "LocalRelation":
+            return frame_of(spark, rows)
+    return None
 
 
 def frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from strata.spark.front.ordered import run_in_order
+from strata.spark.front.ordered import run_at_once, run_in_order
 from strata.spark.front.tree import analysed_filter, filtered
 
 MICROS_PER_SECOND = 1_000_000
@@ -27,6 +27,19 @@ def row_filter(spark: SparkSession, df: DataFrame, where: str | Column, now: int
     if plan is None:
         return frame
     return run_in_order(spark, plan, stopped(spark, plan.condition(), now))
+
+
+def row_filter_at_once(
+    spark: SparkSession, df: DataFrame, where: str | Column, now: int
+) -> DataFrame | None:
+    """Return what `row_filter` returns, of rows that the driver has; None: it cannot run there.
+
+    A filter that fails is None, too: where it is optimised, it may not.
+    """
+    plan = analysed_filter(filtered(df, where))
+    if plan is None:
+        return None
+    return run_at_once(spark, plan, stopped(spark, plan.condition(), now))
 
 
 def stopped(spark: SparkSession, condition: JavaObject, now: int) -> JavaObject:

@@ -40,16 +40,11 @@ def task_rows(
     `SMALL_OUT` in memory.
     Raises: what `work` raises, if `small`.
     """
-    found = _small_rows(work, tasks) if small else None
+    function = wrapped_by(work) if wrapped_by else work
+    found = _small_rows(function, tasks) if small else None
     if found is None:
-        function = wrapped_by(work) if wrapped_by else work
         return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
-
-    def known(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return iter(found)
-
-    rows = wrapped_by(known) if wrapped_by else known
-    return _frame(spark, list(rows(iter(()))), ddl)
+    return _frame(spark, found, ddl)
 
 
 def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], ddl: str) -> DataFrame:

@@ -59,15 +59,15 @@ def relisted(
     Raises: Unavailable, the last one, after as many listings without a further blob as attempts.
     Memory: one blob, where the whole listing need not be kept.
     """
-    last, failed = "", 0
+    last, seen, failed = "", "", 0  # the last key; that of the listings that broke off
     while True:
         try:
             for info in blob.list(prefix):
-                if info.key > last:
+                if info.key > seen:
                     last, failed = info.key, 0
                     yield info
         except Unavailable:
-            failed += 1
+            seen, failed = last, failed + 1
             if failed >= policy.attempts:
                 raise
             sleep(policy.pause_s(failed - 1))

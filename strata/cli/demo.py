@@ -19,6 +19,8 @@ from strata.cli.tables import pairs, shown_bytes
 from strata.cli.visible import shown_count
 from strata.config.shards import ensure_shards
 from strata.errors import InvalidRequest
+from strata.history.metrics import Metrics
+from strata.history.operations import note
 from strata.ingest.engine import ingest as ingest_files
 from strata.machine.machine import Machine
 from strata.model.runner import threads
@@ -131,7 +133,8 @@ def _ingested(folder: Path, end: date) -> dict[str, Any]:
     lower = FIRST
     while lower < end:
         upper = min(lower + INTERVAL, end)
-        ingest_files(
+        began_ms = stores.clock()
+        report = ingest_files(
             stores,
             settings,
             SHARD,
@@ -139,6 +142,7 @@ def _ingested(folder: Path, end: date) -> dict[str, Any]:
             upper=parse_time(str(upper)),
             runner=threads(TASKS),
         )
+        note(stores, Metrics(), "ingest", began_ms, report.to_json(), 0)
         lower = upper
     batches = Machine(stores).load(SHARD).batches
     return {

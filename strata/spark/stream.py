@@ -11,8 +11,9 @@ stream begins at as_of + 1.
 `where` chooses parts as for `spark.read`, and so does `pushdown`: the query must have the `.where`
 of the same text. As there, in a session with other settings all parts are read.
 
-A query fails with an explanation if compaction has moved times that it has not read yet, and if the
-shard was restored or created again behind what the query has read.
+A query fails with an explanation if compaction has moved times that it has not read yet, if the
+shard was restored or created again behind what the query has read, and if a column has got another
+type since the query began: it would be read as what it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from strata.machine.reader_hold import held_state
 from strata.model.settings import Settings, StoreSettings
 from strata.model.time import MIN_TIME
 from strata.read.changes import Stretch, plan_changes, planned_stretch
-from strata.spark.front.option import AnalysedFilter, fits_task, given_filter
+from strata.spark.front.option import AnalysedFilter, fits_task, given_filter, retyped
 from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
@@ -84,6 +85,7 @@ class StrataStreamReader(DataSourceStreamReader):
         """Keep the request; each stretch is cut into `tasks` tasks."""
         self.wish, self.settings = wish, settings
         self.tasks, self.schema = tasks, schema
+        self._retyped: frozenset[str] | None = None  # by the user's own schema; None: not seen yet
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the first offset of a query without a checkpoint."""
@@ -96,6 +98,7 @@ class StrataStreamReader(DataSourceStreamReader):
         """
         stores = open_stores(self.settings.store)
         state = Machine(stores).load(self.wish.shard)
+        self._altered(state)
         _check_history(stores, state, start)
         if state.upper <= start[UPPER]:
             return start
@@ -105,11 +108,18 @@ class StrataStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return one partition for each task.
 
-        Raises: InvalidRequest when compaction has overtaken the query, or a column is gone; as
-        `latestOffset`.
+        Raises: InvalidRequest when compaction has overtaken the query, or a column is gone or has
+        another type than when the query began; as `latestOffset`.
         """
         stores = open_stores(self.settings.store)
         state = held_state(stores, self.wish.shard, self.settings.read)
+        if altered := self._altered(state):
+            raise InvalidRequest(
+                "columns of the shard have another type than when this query began",
+                shard=state.name,
+                columns=altered,
+                cure="load the stream anew and start the query: it goes on from its checkpoint",
+            )
         _check_history(stores, state, start)
         _check_history(stores, state, end)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
@@ -142,6 +152,13 @@ class StrataStreamReader(DataSourceStreamReader):
         for number, one in enumerate(found):
             one.guard = StreamGuard(session, stores.settings, state, number, count)
         return found
+
+    def _altered(self, state: State) -> list[str]:
+        """Return the columns that were altered since the first look, which this may be."""
+        now = frozenset(retyped(state.relation, self.schema))
+        if self._retyped is None:
+            self._retyped = now
+        return sorted(now - self._retyped)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark expects."""

@@ -18,6 +18,7 @@ from strata.ui.svg import element, side_by_side
 
 KINDS: Final = (*LAYOUTS, "mixed")  # the last one: batches of several layouts
 WIDTH, LEFT, RIGHT, TOP, TALL, GAP, BOTTOM = 1000, 76, 14, 24, 120, 44, 28
+NEWEST: Final = 10  # pixels of the newest state, behind which there is no time yet
 _TICKS: Final = 5
 _DAYS: Final = 5 * 86_400_000  # from here on ticks are days
 
@@ -93,13 +94,20 @@ def _panels(sizes: Sequence[ShardSize]) -> Iterator[Markup]:
     yield from _panel("Parts", times, [one.parts for one in sizes], base, in_bytes=False)
     base += GAP + TALL
     yield from _panel("Bytes of statistics", times, stats, base, in_bytes=True)
+    yield from _ticks(times, base + 20)
+
+
+def _ticks(times: Sequence[int], y: int) -> Iterator[Markup]:
+    """Yield the times below a drawing; of ticks that would read alike only the first."""
     low, high = times[0], max(times[-1], times[0] + 1)
+    before = ""
     for tick in range(_TICKS + 1):
         at = low + (high - low) * tick // _TICKS
-        x = _x(at, times)
         text = when(at)[:10] if high - low > _DAYS else when(at)[5:]
         anchor = {0: "start", _TICKS: "end"}.get(tick, "middle")
-        yield element("text", text, x=x, y=base + 20, text_anchor=anchor)
+        if text != before:
+            yield element("text", text, x=_x(at, times), y=y, text_anchor=anchor)
+        before = text
 
 
 def _panel(
@@ -131,13 +139,12 @@ def _panel(
 def _area(points: Sequence[tuple[int, float]], times: Sequence[int], base: int) -> str:
     (_, y), *others = points
     moves = "".join(f"H{_x(at, times):.1f}V{y:.1f}" for at, y in others)
-    end = "" if others else f"H{WIDTH - RIGHT}"
-    return f"M{LEFT} {base}V{y:.1f}{moves}{end}V{base}Z"
+    return f"M{LEFT} {base}V{y:.1f}{moves}H{WIDTH - RIGHT}V{base}Z"
 
 
 def _x(at_ms: int, times: Sequence[int]) -> float:
     low, high = times[0], max(times[-1], times[0] + 1)
-    return LEFT + (at_ms - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+    return LEFT + (at_ms - low) / (high - low) * (WIDTH - LEFT - RIGHT - NEWEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,34 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import FloatType, IntegerType, StructField, StructType
 
 from strata.compact import compact_shard
+from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
 from strata.model.settings import CompactSettings, Settings
+from strata.model.types import parse_type
 from strata.read.changes import plan_changes
 from strata.spark import where_option
 from strata.spark.front.option import question
+from strata.spark.stream import UPPER, ChangesWish, StrataStreamReader
+from strata.state.schema import WidenColumn
 from strata.state.tombstone import drop
-from tests.support.shards import NAME, Events, append, copied, counted, event, let_skip, spec
+from tests.support.shards import (
+    COLUMNS,
+    NAME,
+    Events,
+    append,
+    copied,
+    counted,
+    event,
+    let_skip,
+    spec,
+)
 
 pytestmark = pytest.mark.spark
+FLOAT_OR_INT = {"level": FloatType(), "number": IntegerType()}
 
 
 @pytest.fixture
@@ -106,6 +123,26 @@ def test_a_stream_does_not_go_on_in_another_life_of_its_shard(
 
     with pytest.raises(StreamingQueryException, match="restored or created again"):
         drain(spark, config, tmp_path / "stream")
+
+
+@pytest.mark.parametrize(("column", "kind"), [("level", "float64"), ("number", "int64")])
+def test_a_running_query_does_not_read_a_widened_column_as_what_it_was(
+    events: Events, column: str, kind: str
+) -> None:
+    """It rounded a double to the nearest float, and failed on a long without a word of why."""
+    schema = StructType([StructField(column, FLOAT_OR_INT[column])])
+    running = StrataStreamReader(ChangesWish(NAME), events.settings, 1, schema)
+    start = running.latestOffset({UPPER: 0}, None)
+    change_schema(Machine(events.stores), NAME, WidenColumn(column, parse_type(kind)))
+    row = list(event(5000, random.Random(1)))
+    row[list(COLUMNS).index(column)] = 0.1 if kind == "float64" else 2**40
+    append(events.stores, events.state, [(tuple(row), 3000, 1)], 3000, "both")
+
+    with pytest.raises(InvalidRequest, match=f"another type.*{column}.*load the stream anew"):
+        running.partitions(start, running.latestOffset(start, None))
+
+    again = StrataStreamReader(ChangesWish(NAME), events.settings, 1, schema)
+    assert again.partitions(start, again.latestOffset(start, None)), "whose schema is its own"
 
 
 def test_a_stream_refuses_what_only_a_read_has(

@@ -89,11 +89,11 @@ class _Prefix:
 
     def _walk(self, prefix: str) -> Below:
         for found in self._bucket.below(prefix):
-            relative = found.key.removeprefix(prefix)
-            names = relative.split("/")
-            if all(names) and not any(name[0] in HIDDEN for name in names):
+            names = found.key.removeprefix(prefix).split("/")
+            if names[-1] and not any(name.startswith(tuple(HIDDEN)) for name in names):
                 check_file_name(found.key)
-                yield relative, self._file(found)
+                # A key may have two slashes in a row, which say nothing; one at its end is a mark.
+                yield "/".join(filter(None, names)), self._file(found)
 
     def _file(self, found: ListedObject) -> SourceFile:
         return SourceFile(

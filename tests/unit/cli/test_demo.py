@@ -43,6 +43,7 @@ def test_what_it_says_to_try_works_in_the_folder(
     shown = capsys.readouterr().out
     assert "orders" in shown
     assert "2026-05-2" in shown, "the reading shows rows of the last days"
+    assert shown.count("\tingest\t") == 3, "the history has the operations as well"
 
 
 def test_a_folder_with_something_in_it_is_left_alone(

@@ -136,6 +136,19 @@ def test_sizes_are_those_of_the_states(stores: Stores) -> None:
     assert layers.count("layer layout-stats") == 1
 
 
+def test_the_newest_size_is_drawn_and_no_time_is_named_twice() -> None:
+    """It had no width, and a shard of two minutes had six ticks with three names."""
+    sizes = [growth.ShardSize(1000 * n, (0, n, 0, 0), (0, n, 0, 0), n) for n in range(3)]
+    drawn = ElementTree.fromstring(str(growth.growth_svg(sizes)))
+    top = growth.TOP
+    paths = [path.get("d") or "" for path in drawn.findall("./path")]
+    right = growth.WIDTH - growth.RIGHT
+    assert f"V{top:.1f}H{right}V" in paths[0]
+    assert f"H{right - growth.NEWEST:.1f}V{top:.1f}" in paths[0]
+    named = [text.text for text in drawn.findall("./text") if text.get("text-anchor")]
+    assert named == ["1970-01-01"[5:]]
+
+
 def test_a_batch_of_several_layouts_is_not_split(stores: Stores) -> None:
     state = Machine(stores).load(FLIGHTS)
     slot = state.spine.slots[-1]

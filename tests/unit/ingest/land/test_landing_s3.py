@@ -18,6 +18,7 @@ from strata.ingest.land.files import (
     read_bytes,
 )
 from strata.model.settings import IngestSettings, Settings
+from strata.store.s3_client import S3Address, new_client
 from strata.store.s3_read import Bucket
 from tests.support import seaweed
 from tests.unit.ingest.test_engine import DAY, World
@@ -70,6 +71,30 @@ def test_partitions_and_late_arrivals_are_taken_once(url: str, tmp_path: Path) -
     later = at.ingest(lower=2 * DAY, upper=3 * DAY)
     assert later["changed"] == ["in/date=1970-01-02/b.csv.gz"]
     assert later["updates"] == 0
+
+
+def test_a_key_with_two_slashes_in_a_row_is_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joined paths make such keys, and S3 keeps them; they were passed over without a word."""
+    moto = pytest.importorskip("moto", reason="moto is not installed: make setup")
+    for name, value in seaweed.IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    columns = [{"name": "id", "type": "int64"}]
+    world = World(tmp_path, columns=columns, source={"format": "csv", "paths": ["in/"]})
+    url = "s3://landing/slashes?region=us-east-1"
+    world.settings = Settings(store=replace(world.settings.store, landing=url))
+    with moto.mock_aws():
+        client = new_client(S3Address.parse(url))
+        client.create_bucket(Bucket="landing")
+        names = ("/1970-01-01.csv", "a//1970-01-01.csv", "1970//01/01/x.csv", "/_x//1970-01-01.csv")
+        for number, name in enumerate(names):
+            body = f"id\n{number}\n".encode()
+            client.put_object(Bucket="landing", Key=f"slashes/in/{name}", Body=body)
+        client.put_object(Bucket="landing", Key="slashes/in/1970-01-01//", Body=b"")
+
+        assert world.ingest(lower=0, upper=DAY)["files"] == 3
+        assert world.ingest(lower=0, upper=DAY)["taken_before"] == 3
 
 
 def test_named_objects_and_large_ones_in_pieces(url: str, tmp_path: Path) -> None:

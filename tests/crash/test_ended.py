@@ -18,7 +18,7 @@ from strata.machine.reader_hold import reading
 from strata.machine.writer_lease import Lease
 from strata.model.settings import ReadSettings, Settings
 from strata.store.memory import MemoryBlob
-from tests.support.failing_stores import FaultyBlob, FaultyConsensus, Faults
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus
 from tests.support.garbage import World
 
 T = TypeVar("T")

@@ -39,6 +39,7 @@ from strata_airflow.silence import Silence
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")  # else 127 lines before the job's
+CUT_OFF: Final = "".join(chr(code) for code in range(33) if chr(code) not in "\r\n")
 CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
 
 
@@ -269,6 +270,7 @@ class StrataJobOperator(SparkSubmitOperator):
             self._use_own_python(remote=remote)
         for secret in secrets_of(self.conf):
             mask_secret(secret)
+        check_blanks(self.conf)
         memory = extra.get("driver-memory")
         if memory:
             self._driver_memory = str(memory)
@@ -381,6 +383,19 @@ def secrets_of(conf: Mapping[str, Any]) -> list[str]:
     """
     values = (str(value) for name, value in conf.items() if _SECRET.search(name))
     return sorted(filter(None, values), key=len, reverse=True)
+
+
+def check_blanks(conf: Mapping[str, Any]) -> None:
+    """Refuse a secret whose ends Spark cuts off when it reads a file of properties.
+
+    Raises: AirflowFailException, naming the setting.
+    """
+    for name, value in conf.items():
+        if _SECRET.search(name) and str(value) != str(value).strip(CUT_OFF):
+            raise AirflowFailException(
+                f"the secret setting {name} begins or ends with a blank, which Spark cuts off: "
+                "take the blank out of the connection, or change the secret"
+            )
 
 
 def property_line(name: str, value: str) -> str:

@@ -16,7 +16,7 @@ from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import Blob, Expunging
 from strata.store.keys import shard_prefix
-from strata.store.retry import retry
+from strata.store.retry import although_ended, retry
 
 DROPPING: Final = f"{FOLDER}dropping-"
 
@@ -86,8 +86,7 @@ def drop_points(backup: Backup, names: Sequence[str], now_ms: int) -> DropReport
                 expunge_blob(blob, key)
         return DropReport(tuple(names), count, size)
     finally:
-        with suppress(StrataError):
-            expunge_blob(blob, mark)
+        although_ended(partial(drop_mark, blob, mark))
 
 
 def _expunge_set_aside(blob: Blob, shard: str, needed: Collection[str]) -> None:
@@ -123,6 +122,12 @@ def _shards(backup: Backup, point: str) -> set[str]:
 
 def _documents(blob: Blob, point: str) -> list[str]:
     return retry(lambda: [info.key for info in blob.list(f"{FOLDER}{point}/")])
+
+
+def drop_mark(blob: Blob, mark: str) -> None:
+    """Remove the mark of a backup, or of a drop, as far as the store lets us."""
+    with suppress(StrataError):
+        expunge_blob(blob, mark)
 
 
 def expunge_blob(blob: Blob, key: str) -> None:

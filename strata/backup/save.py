@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from strata.backup.documents import HISTORY, Wrong, cure_of
-from strata.backup.drop import check_no_drop, expunge_blob
+from strata.backup.drop import check_no_drop, drop_mark
 from strata.backup.point import (
     BEGUN,
     FOLDER,
@@ -19,7 +19,7 @@ from strata.backup.point import (
     checked_blob,
     put_whole,
 )
-from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
+from strata.errors import Corrupt, InvalidRequest, Unavailable
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
 from strata.machine.reader_hold import reading
@@ -33,7 +33,7 @@ from strata.store.draft import ABANDONED_MS, drop_abandoned
 from strata.store.interface import Blob
 from strata.store.keys import blob_kind, is_reference, names_content, parse_key, shard_prefix
 from strata.store.open import Stores
-from strata.store.retry import retry
+from strata.store.retry import although_ended, retry
 
 LOOKS: Final = 16  # at what a shard has, while history goes that is being copied
 _MOMENT: Final = "%Y%m%dT%H%M%S"
@@ -99,9 +99,12 @@ def back_up(
         return _added(stores, backup, settings, name, at_ms, names, runner)
     finally:
         long = stores.clock() - at_ms >= ABANDONED_MS
-        for mark in (BEGUN, LATE) if long else (BEGUN,):
-            with suppress(StrataError):
-                expunge_blob(target, f"{FOLDER}{name}/{mark}")
+        although_ended(partial(_drop_marks, target, name, (BEGUN, LATE) if long else (BEGUN,)))
+
+
+def _drop_marks(target: Blob, point: str, marks: Sequence[str]) -> None:
+    for mark in marks:
+        drop_mark(target, f"{FOLDER}{point}/{mark}")
 
 
 def _name_after(known: Sequence[str], now_ms: int) -> str:

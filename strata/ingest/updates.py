@@ -176,7 +176,7 @@ def judged_rows(
         passed=raw.passed,
         verified=verified.rows,
         undeclared=raw.undeclared,
-        tables=raw.tables,
+        tables=raw.tables.known,
         defaulted=raw.defaulted,
     )
     return JudgedRows(counts, found, verified.differences)

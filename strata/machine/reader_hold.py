@@ -27,6 +27,7 @@ from strata.model.settings import ReadSettings
 from strata.state.holds import carry_on, check_hold_name, hold, release
 from strata.state.state import Hold, State
 from strata.store.open import Stores
+from strata.store.retry import ENDS, although_ended
 
 PREFIX: Final = "readers-"  # of the names of shared holds
 SHARES: Final = 8  # parts of the lease; readers of one part share its hold
@@ -113,10 +114,14 @@ class _Own:
                 owner=self.name,
             )
 
-        with suppress(Unavailable, Conflict):
-            self._taken = True  # it may be taken even though the reply was lost
-            self._machine.apply(self._shard, take)
-        return self._machine.load(self._shard)
+        self._taken = True  # it may be taken even though the reply was lost
+        try:
+            with suppress(Unavailable, Conflict):
+                self._machine.apply(self._shard, take)
+            return self._machine.load(self._shard)
+        except (StrataError, *ENDS):
+            self._give_back()
+            raise
 
     @contextmanager
     def at_work(self, state: State) -> Iterator[State]:
@@ -125,7 +130,7 @@ class _Own:
             with beating(self.name, self._lease_ms, partial(self._renew, state.seqno)):
                 yield state
         finally:
-            self._give_back()
+            although_ended(self._give_back)
 
     def _renew(self, seqno: int) -> None:
         """Take the hold, or prolong it."""

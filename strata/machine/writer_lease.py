@@ -17,6 +17,7 @@ from strata.errors import StrataError
 from strata.machine.heartbeat import beating
 from strata.machine.machine import Machine
 from strata.state.generations import finish, heartbeat, register
+from strata.store.retry import ENDS, although_ended
 
 LEASE_MS: Final = 15 * 60_000  # renewed at each third of it
 
@@ -39,13 +40,22 @@ class Lease:
         The job must write in the generation of a state that is loaded after this.
         """
         take = partial(register, name=self.name, lease_ms=self._lease_ms, purpose=self._purpose)
-        self._machine.apply(self._shard, take)
-        self._beat.__enter__()
+        try:
+            self._machine.apply(self._shard, take)
+            self._beat.__enter__()
+        except ENDS:  # it may be taken
+            self._give_back()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         """Give the lease back; where that fails it expires. Cost: one commit."""
-        self._beat.__exit__(None, None, None)
+        try:
+            self._beat.__exit__(None, None, None)
+        finally:
+            although_ended(self._give_back)
+
+    def _give_back(self) -> None:
         with suppress(StrataError):  # the work is done, or its own error says more
             self._machine.apply(self._shard, partial(finish, name=self.name))
 

@@ -14,6 +14,7 @@ from strata.errors import Unavailable
 from strata.store.interface import Blob, BlobInfo
 
 T = TypeVar("T")
+ENDS: Final = (KeyboardInterrupt, SystemExit)  # what a signal raises, anywhere
 Sleep = Callable[[float], None]
 
 
@@ -73,3 +74,12 @@ def relisted(
             sleep(policy.pause_s(failed - 1))
         else:
             return
+
+
+def although_ended(call: Callable[[], object]) -> None:
+    """Give something back; once more if a signal comes meanwhile, which then ends the process."""
+    try:
+        call()
+    except ENDS:
+        call()
+        raise

@@ -22,10 +22,10 @@ THERE: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 BEYOND: Final = frozenset({"InvalidRange", "416"})
 LISTED: Final = "IsTruncated"  # what each page of a listing says
-# Writes: their replies have a tag once they are done. S3 begins some replies before.
-_WRITES: Final = frozenset(
-    {"put_object", "upload_part", "complete_multipart_upload", "copy_object"}
-)
+# S3 begins their replies before they are done, and says a tag once they are.
+_BEGUN: Final = frozenset({"complete_multipart_upload", "copy_object"})
+# A whole reply to them may say nothing at all.
+_TERSE: Final = frozenset({"put_object", "upload_part", "delete_objects", "get_bucket_versioning"})
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
 _CURES: Final = {
     "NoSuchBucket": "make the bucket, or correct its address in the settings",
@@ -129,11 +129,13 @@ class S3Client:
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Return the reply to one request; `outside` says what its errors mean.
 
-        Raises: Unavailable for the reply to a write that ended early: it may have been done.
+        Raises: Unavailable for a reply that ended early: what was asked may have been done.
         """
         reply = getattr(self.boto, operation)(Bucket=self.address.bucket, **arguments)
-        if operation in _WRITES:
+        if operation in _BEGUN:
             said(reply.get("CopyObjectResult", reply), "ETag", certain=False)
+        elif operation in _TERSE and not reply.keys() & {"ETag", "Errors", "Status"}:
+            _check_whole(reply)
         return reply
 
     def listed(self, prefix: str) -> Iterator[Any]:
@@ -157,6 +159,17 @@ def said(reply: Any, name: str, *, certain: bool = True) -> Any:
     if name not in reply:
         raise _ended_early(certain=certain)
     return reply[name]
+
+
+def _check_whole(reply: Any) -> None:
+    """Refuse a reply without a word of its own whose headers do not say where its body ends.
+
+    Some servers say no tag in reply to a write. Raises: Unavailable.
+    """
+    headers = reply["ResponseMetadata"]["HTTPHeaders"]
+    ends = headers.get("content-length", "").isdigit()
+    if not ends and headers.get("transfer-encoding", "").lower() != "chunked":
+        raise _ended_early(certain=False)
 
 
 def body_of(reply: Any) -> bytes:

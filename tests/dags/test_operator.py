@@ -187,6 +187,19 @@ def test_no_key_of_a_connection_is_on_a_command_line(
     assert (said["mode"], Path(said["file"]).exists()) == (0o600, False)
 
 
+@pytest.mark.parametrize("value", [" a", "a\t", "a "])
+def test_a_secret_whose_ends_spark_would_cut_off_is_refused_by_name(
+    context, connection, submit, monkeypatch, value
+):
+    """On the command line it was whole; from a file, Spark takes it without the blank."""
+    conf = {"spark.password": value, "spark.other": " b "}
+    for name, said in connection_variable("local[1]", "512m", conf=conf).items():
+        monkeypatch.setenv(name, said)
+    submit("sys.exit(0)")
+    with pytest.raises(AirflowFailException, match=r"spark\.password begins or ends with a blank"):
+        job().execute(context)
+
+
 @pytest.mark.parametrize(
     ("code", "seconds"), [(4, 10), (1, 120)], ids=["a lost race", "a store away"]
 )

@@ -1,6 +1,7 @@
 """Compares the columns of a change stream with the shard's: a table may be altered at any place."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -109,46 +110,72 @@ def _cure(raw: RawFile, task: IngestTask, new: Sequence[str], gone: Sequence[str
 def turns_of(raw: RawFile, task: IngestTask, at: Rows) -> Turns:
     """Return the turns that the events of a file show, or do not; `at`: their places in the batch.
 
-    Tables that come together are not altered at one place, and their turns are not followed.
+    Tables that come together are not altered at one place, so each is followed by itself.
     """
-    source = task.spec.source
-    if source.envelope != "debezium" or raw.ops is None or of_several_tables(source.tables):
+    source, tables = task.spec.source, raw.tables
+    if source.envelope != "debezium" or raw.ops is None:
         return {}
-    whole, places = _fresh(raw, task), at + 1
+    if not of_several_tables(source.tables):
+        return _turns(_Own(raw, task, at, np.ones(raw.count, bool)))
+    found: dict[str, Turn] = {}
+    for number, table in enumerate(tables.of_number):
+        found |= _turns(_Own(raw, task, at, tables.of_row == number, table, f"{table}: "))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The events of one table in a file."""
+
+    raw: RawFile
+    task: IngestTask
+    at: Rows  # places of all events of the file in the batch
+    rows: Bools  # which are its
+    table: str | None = None  # None: it fills the shard alone
+    prefix: str = ""  # of the keys of its turns
+
+
+def _turns(own: _Own) -> dict[str, Turn]:
+    """Return the turns that the events of one table show, or do not."""
+    raw, source = own.raw, own.task.spec.source
+    whole, places = _fresh(raw, own.task) & own.rows, own.at + 1
     found = {}
     if raw.places is not None:
         places = np.where(raw.places.snapshot > 0, raw.places.snapshot, raw.places.lsn)
         whole &= places >= 0
     elif raw.are_read is not None and source.snapshots != "merge":
-        found[SNAPSHOT] = _turn(raw, SNAPSHOT, False, places, ~raw.are_read, raw.are_read)
+        shown, other = own.rows & ~raw.are_read, own.rows & raw.are_read
+        found[own.prefix + SNAPSHOT] = _turn(own, SNAPSHOT, False, places, shown, other)
     told = raw.message_names
-    for key, names, gone in _watched(task) if source.schema_changes == "refuse" else ():
+    for key, names, gone in _watched(own.task) if source.schema_changes == "refuse" else ():
         has = whole & (not gone) if told is None else whole & told.have(names)
         lacks = whole & ~has
-        shown, other = (lacks & _behind(key, has, places, task), has) if gone else (has, lacks)
-        found[key] = _turn(raw, min(names), gone, places, shown, other)
+        shown, other = (lacks & _behind(own, key, has, places), has) if gone else (has, lacks)
+        found[own.prefix + key] = _turn(own, min(names), gone, places, shown, other)
     return found
 
 
-def _turn(raw: RawFile, column: str, gone: bool, places: Rows, shown: Bools, other: Bools) -> Turn:
+def _turn(own: _Own, column: str, gone: bool, places: Rows, shown: Bools, other: Bools) -> Turn:
     """Return a turn that some rows show and others do not."""
     done, undone = np.flatnonzero(shown), np.flatnonzero(other)
     first = int(places[done].min()) if len(done) else None
+    turn = Turn(column, gone, first, None, own.raw.places is not None, table=own.table)
     if not len(undone):
-        return Turn(column, gone, first, None, raw.places is not None)
+        return turn
     last = undone[np.argmax(places[undone])]
-    line = raw.locate(np.array([last]))[0][0]
-    return Turn(column, gone, first, int(places[last]), raw.places is not None, raw.file, line)
+    line = own.raw.locate(np.array([last]))[0][0]
+    return replace(turn, undone=int(places[last]), file=own.raw.file, line=line)
 
 
-def _behind(key: str, has: Bools, places: Rows, task: IngestTask) -> Bools:
+def _behind(own: _Own, key: str, has: Bools, places: Rows) -> Bools:
     """Return which places are behind that where a column came which the table then lost.
 
     Rows from before it lack the column as well.
     """
-    if int(key) in task.first:
+    if int(key) in own.task.first:
         return np.ones(len(places), bool)
-    came = [place for other, place in task.shown.items() if other.startswith(f"{key} ")]
+    begins = f"{own.prefix}{key} "
+    came = [place for other, place in own.task.shown.items() if other.startswith(begins)]
     came += places[has].tolist()
     return places > min(came) if came else np.zeros(len(places), bool)
 

@@ -175,7 +175,7 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
     the shard declares that such rows are refused.
     """
     relation = task.relation
-    check_tables(raw.tables, task.spec.source.tables, file=raw.file)
+    check_tables(raw.tables.known, task.spec.source.tables, file=raw.file)
     check_columns(raw, task)
     wanted = [
         WantedColumn(

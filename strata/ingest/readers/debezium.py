@@ -36,7 +36,7 @@ from strata.ingest.readers.objects import Objects, read_array, read_lines
 from strata.ingest.readers.position import UNKNOWN, Places
 from strata.ingest.readers.rejects import Reject
 from strata.ingest.readers.source import MessageNames, RawFile
-from strata.ingest.readers.stream_tables import table_of
+from strata.ingest.readers.stream_tables import StreamTables, table_of
 from strata.ingest.values.cast import from_objects
 from strata.ingest.values.connect import as_integer, plain_values
 from strata.ingest.values.exact_json import NumberText, Twice
@@ -170,7 +170,7 @@ def _raw(
         places=_places(events),
         message_names=_message_names(all_events, events),
         are_read=np.array([event.is_read for event in events], bool),
-        tables=frozenset(event.table for event in events if event.table is not None),
+        tables=StreamTables.of([event.table for event in events]),
     )
 
 

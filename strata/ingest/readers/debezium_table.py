@@ -21,7 +21,7 @@ from strata.ingest.readers.jsonl import shown_object
 from strata.ingest.readers.moments import check_unit
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.source import Located, Raw, RawFile
-from strata.ingest.readers.stream_tables import PLACE, table_of
+from strata.ingest.readers.stream_tables import PLACE, StreamTables, table_of
 from strata.ingest.values.cast import Cast, Rows, from_arrow, from_objects
 from strata.ingest.values.connect import plain_values
 from strata.kernels.arrays import Bools, Bytes
@@ -66,7 +66,7 @@ class _Events:
     rows: dict[str, pa.Array]  # of the row that each event is about
     times: pa.Array
     places: Places
-    tables: frozenset[str]
+    tables: StreamTables
     passed: int
 
 
@@ -191,12 +191,17 @@ def _events(data: bytes, relation: Relation, fields: dict[str, Any]) -> _Events 
     return _Events(kept, ops, rows, times, places, _tables(source), len(table) - len(kept))
 
 
-def _tables(source: pa.StructArray) -> frozenset[str]:
+def _tables(source: pa.StructArray) -> StreamTables:
     """Return the tables of events, by what `table_of` looks at."""
     names = [name for name in PLACE if name in SOURCE]
+    codes = [_child(source, name).dictionary_encode(null_encoding="encode") for name in names]
+    number = np.zeros(len(source), np.int64)
+    for code in codes:
+        number = number * len(code.dictionary) + code.indices.to_numpy()
+    _, first, of_row = np.unique(number, return_index=True, return_inverse=True)
     table = pa.table({name: _child(source, name) for name in names})
-    places = table.group_by(names, use_threads=False).aggregate([]).to_pylist()
-    return frozenset(found for one in places if (found := table_of(one)) is not None)
+    found = [table_of(one) for one in table.take(pa.array(first)).to_pylist()]
+    return StreamTables(tuple(found), of_row)
 
 
 def _struct(column: pa.ChunkedArray) -> pa.StructArray:

@@ -25,6 +25,7 @@ from strata.ingest.readers.cures import TOO_FINE, VARIANT, Problem, has_variant,
 from strata.ingest.readers.position import Places
 from strata.ingest.readers.rejects import SHOWN, Reject, details
 from strata.ingest.readers.side_by_side import read_alike
+from strata.ingest.readers.stream_tables import NO_TABLES, StreamTables
 from strata.ingest.values.cast import Cast, Rows
 from strata.ingest.values.column import choose
 from strata.ingest.values.shown import FAILS, clean
@@ -110,7 +111,7 @@ class RawFile:
     undeclared: frozenset[str] = frozenset()  # columns in changes that the shard does not declare
     defaulted: Mapping[str, int] = field(default_factory=dict)  # see `read_debezium.defaulted`
     places: Places | None = None  # of change streams: places in the database's log
-    tables: frozenset[str] = frozenset()  # of change streams: see `stream_tables`
+    tables: StreamTables = NO_TABLES  # of change streams
     message_names: MessageNames | None = None  # None: whole rows of changes have the declared ones
     are_read: Bools | None = None  # of change streams: the rows of snapshots; None: see `places`
     number: int = 0  # of the file in its batch

@@ -5,15 +5,42 @@ other, and a truncation of one would empty the shard.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import Any, Final
 
+import numpy as np
+
 from strata.errors import InvalidRequest
+from strata.ingest.values.cast import Rows
 
 # Where connectors of Debezium say which table a change is of; each has some of these.
 PLACE: Final = ("db", "database_id", "keyspace", "schema", "table")
 SHOWN: Final = 5  # tables in an error
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTables:
+    """The tables that the events of one file are of."""
+
+    of_number: tuple[str | None, ...]  # None: the event does not say it
+    of_row: Rows  # the number of its table
+
+    @staticmethod
+    def of(tables: Sequence[str | None]) -> "StreamTables":
+        """Return the tables of events, given that of each."""
+        numbers: dict[str | None, int] = {}
+        of_row = [numbers.setdefault(table, len(numbers)) for table in tables]
+        return StreamTables(tuple(numbers), np.array(of_row, np.int64))
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Return the tables that some event says."""
+        return frozenset(table for table in self.of_number if table is not None)
+
+
+NO_TABLES: Final = StreamTables((), np.empty(0, np.int64))
 
 
 def table_of(origin: Any) -> str | None:

@@ -10,6 +10,8 @@ behind it is of another one.
 
 A place is that in the database's log if there is one; redelivered rows have their own. Otherwise it
 is that in the batch, and all of a batch that was committed comes before it.
+
+Of several tables that fill one shard, each has turns of its own: they are altered one by one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,6 +35,7 @@ class Turn:
     placed: bool  # by the database's log
     file: str = ""  # where that is
     line: int | None = None
+    table: str | None = None  # of several that fill the shard
 
     def plus(self, other: "Turn") -> "Turn":
         """Return the turn as the rows of both show it."""
@@ -41,7 +44,7 @@ class Turn:
         return replace(later, done=min(known, default=None))
 
 
-Turns = Mapping[str, Turn]  # by column and name
+Turns = Mapping[str, Turn]  # by column and name; of several tables, by table as well
 SNAPSHOT: Final = ""  # also the key of its turn
 NO_TURNS: Final[Turns] = MappingProxyType({})
 
@@ -73,12 +76,13 @@ def check_turns(known: Mapping[str, int], turns: Turns) -> None:
     for key, turn in turns.items():
         places = [place for place in (known.get(key), turn.done) if place is not None]
         if turn.undone is not None and places and turn.undone > min(places):
-            if key == SNAPSHOT:
+            if turn.column == SNAPSHOT:
                 raise InvalidRequest(
                     "another snapshot of the table begins, and this connector has no positions by "
                     "which it could replace what is there",
                     file=turn.file,
                     line=turn.line,
+                    table=turn.table,
                     cure="take the topic in from this snapshot on, into a new shard; or "
                     "source.snapshots: merge (rows that were deleted meanwhile stay)",
                 )
@@ -89,6 +93,7 @@ def check_turns(known: Mapping[str, int], turns: Turns) -> None:
                 file=turn.file,
                 line=turn.line,
                 column=turn.column,
+                table=turn.table,
                 cure=f"strata schema {'add' if turn.gone else 'drop'}, then run again (if a column "
                 "goes and comes within a file, cut the file there first); or declare "
                 "source.schema_changes: report (what is not declared is left out, what lacks is "

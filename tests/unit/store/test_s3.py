@@ -103,7 +103,7 @@ def network(blob: S3Blob) -> Iterator[Callable[[str, Callable[..., Any]], None]]
         yield once
 
 
-def says(status: int, body: str) -> Callable[..., AWSResponse]:
+def says(status: int, body: str, **headers: str) -> Callable[..., AWSResponse]:
     class Raw:
         def stream(self, *_: Any) -> Iterator[bytes]:
             yield body.encode()
@@ -111,7 +111,7 @@ def says(status: int, body: str) -> Callable[..., AWSResponse]:
         def read(self, *_: Any) -> bytes:
             return body.encode()
 
-    return lambda request: AWSResponse(request.url, status, {}, Raw())
+    return lambda request: AWSResponse(request.url, status, headers, Raw())
 
 
 def loses_the_reply(request: Any) -> Any:
@@ -176,6 +176,36 @@ def test_a_write_whose_reply_ends_within_its_headers_is_not_taken_for_done(
     assert blob.get("a/b") is None
     blob.set("a/b", b"one")
     assert blob.get("a/b") == b"one"
+
+
+def test_a_whole_reply_to_a_write_need_not_say_a_tag(blob: S3Blob, network: Any) -> None:
+    """A header that a lenient server leaves out is no reply that ended early."""
+    network("PutObject", says(200, "", **{"Content-Length": "0"}))
+    blob.set("a/b", b"one")
+    network("PutObject", says(200, "", **{"Content-Length": ""}))
+    with pytest.raises(Unavailable, match="ended early"):
+        blob.set("a/b", b"one")
+
+
+def test_a_bucket_whose_reply_ends_early_is_not_taken_for_one_without_versions(
+    blob: S3Blob, network: Any
+) -> None:
+    network("GetBucketVersioning", says(200, ""))
+    assert blob.keeps_versions()
+    never = "<VersioningConfiguration/>"
+    network("GetBucketVersioning", says(200, never, **{"Transfer-Encoding": "chunked"}))
+    assert not blob.keeps_versions()
+
+
+def test_a_purge_whose_reply_ends_early_does_not_call_blobs_removed(
+    blob: S3Blob, network: Any
+) -> None:
+    blob.set("a/b", b"one")
+    blob.delete("a/b")
+    network("DeleteObjects", says(200, ""))
+    with pytest.raises(Unavailable, match="ended early"):
+        blob.purge(2**62)
+    assert blob.purge(2**62) == 3
 
 
 def test_a_copy_whose_reply_ends_within_its_headers_costs_no_blob(

@@ -377,6 +377,71 @@ def columns_of_ledger(world: World) -> list[list[str]]:
     return [pq.read_schema(pa.BufferReader(blob)).names for blob in blobs if blob is not None]
 
 
+def of_table(name: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return events as those of one of several tables."""
+    said = {"db": "shop", "schema": "public", "table": name}
+    return [{**line, "source": {**line["source"], **said}} for line in lines]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("origin", [postgres, mysql])
+@pytest.mark.parametrize("files", [1, 2])
+def test_one_of_several_tables_may_not_lose_a_column_that_it_had(
+    tmp_path: Path, origin: Origin, files: int
+) -> None:
+    """Its rows got the default, because the other table had not been altered yet."""
+    world = world_of(tmp_path, tables="t*")
+    change(world, AddColumn("c", TEXT, default="d"))
+    first = [
+        event("c", 1, 10, origin, a="x", b="y", c="z"),
+        event("u", 1, 20, origin, a="x", b="y"),
+    ]
+    other = [event("c", 2, 15, origin, a="x", b="y")]
+    both = of_table("t1", first[:1]) + of_table("t2", other) + of_table("t1", first[1:])
+    put(world, 1, both[: 1 + files % 2 * 2])
+    put(world, 2, both[1 + files % 2 * 2 :])
+
+    with pytest.raises(InvalidRequest, match="lacks a column that it had before") as refused:
+        run(world, 1, 2)
+
+    assert refused.value.details["table"] == "shop.public.t1"
+    assert refused.value.details["column"] == "c"
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("origin", [postgres, mysql])
+def test_several_tables_are_altered_one_after_the_other(tmp_path: Path, origin: Origin) -> None:
+    world = world_of(tmp_path, tables="t*")
+    change(world, AddColumn("c", TEXT, default="d"), DropColumn("b"))
+    put(world, 1, of_table("t1", [event("c", 1, 10, origin, a="x", c="z")]))
+    put(world, 2, of_table("t2", [event("c", 2, 20, origin, a="x", b="y")]))
+    put(world, 3, of_table("t2", [event("c", 3, 30, origin, a="x", c="w")]))
+    run(world, 1, 3)
+    assert rows(world) == {n: {"a": "x", "c": c} for n, c in ((1, "z"), (2, "d"), (3, "w"))}
+
+    put(world, 4, of_table("t2", [event("c", 4, 40, origin, a="x", b="v", c="w")]))
+    with pytest.raises(InvalidRequest, match="has a column again") as refused:
+        run(world, 4, 4)
+    assert refused.value.details["table"] == "shop.public.t2"
+
+
+def test_a_table_that_joins_others_later_brings_a_snapshot_of_its_own(tmp_path: Path) -> None:
+    """A connector without positions: only another snapshot of the same table is refused."""
+    world = world_of(tmp_path, tables="t*")
+    read = [event("r", 1, 10, mysql, a="x", b="y"), event("r", 2, 30, mysql, a="x", b="y")]
+    for line in read:
+        line["source"]["snapshot"] = "true"
+    put(world, 1, of_table("t1", [read[0], event("c", 3, 20, mysql, a="x", b="y")]))
+    put(world, 2, of_table("t2", [read[1]]))
+    run(world, 1, 2)
+    assert sorted(rows(world)) == [1, 2, 3]
+
+    put(world, 3, of_table("t1", [read[0]]))
+    with pytest.raises(InvalidRequest, match="another snapshot of the table begins") as refused:
+        run(world, 3, 3)
+    assert refused.value.details["table"] == "shop.public.t1"
+
+
 def test_turns_add_up_in_any_order() -> None:
     some = [Turn("a", False, 5, 3, True, "x", 1), Turn("a", False, None, 9, True, "y", 2)]
 

@@ -66,10 +66,11 @@ def snapshot(  # noqa: PLR0913 - the questions of a read; all but the shard have
     Units: `as_of` in milliseconds, `now` (the value of now() in `where`) in microseconds.
     Raises: InvalidRequest for an unknown shard, column or time, or a `where` Spark refuses; Corrupt
     and Unavailable, which an action raises for parts that it reads.
-    Cost: state and manifests are read at once, parts when an action runs; but a small read is done
-    at once, in the driver (`strata.spark.tasks`). Nothing removes the parts
-    for `[read] hold_ms` after the call; see `strata.machine.reader_hold`. A setting that changes
-    what a function does must stay as it is until the action; `strata.spark.running` has it fail.
+    Cost: state and manifests are read at once, parts when an action runs; but the driver does a
+    small read at once (`strata.spark.tasks`), and once more by tasks if `where` fails there.
+    Nothing removes the parts for `[read] hold_ms` after the call; see
+    `strata.machine.reader_hold`. A setting that changes what a function does must stay as it is
+    until the action; `strata.spark.running` has it fail.
     """
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
@@ -159,7 +160,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
 def _accepted(
     spark: SparkSession, read: _Read, where: str | Column, now: int, *, small: bool
 ) -> DataFrame:
-    """Return the rows that satisfy a condition; small reads are over then, if nothing fails."""
+    """Return the rows that satisfy a condition; of a small read at once, if nothing fails there."""
     at_once = row_filter_at_once(spark, read(small=True), where, now) if small else None
     return row_filter(spark, read(small=False), where, now) if at_once is None else at_once
 

@@ -73,7 +73,7 @@ def run_in_order(spark: SparkSession, plan: JavaObject, condition: JavaObject) -
 def run_at_once(spark: SparkSession, plan: JavaObject, condition: JavaObject) -> DataFrame | None:
     """Return what `run_in_order` returns, of rows that the driver has; no job begins.
 
-    None: it fails, or Spark evaluates part of it elsewhere, or the optimiser has to write it anew.
+    None: it fails on a row, or Spark evaluates none of it, or not all, before it is optimised.
     """
     found = stages(spark, condition)
     if found.first is None or found.late is not None:

@@ -83,7 +83,7 @@ def end(url: str) -> None:
     """Send nothing more from this process: else it tries once more when it ends."""
     sender = _opentelemetry(url)
     if sender is not None:
-        sender.provider.shutdown(1)
+        sender.provider.shutdown(5000)
 
 
 @pytest.fixture

@@ -6,10 +6,8 @@ filter on the rows of the parts that either level would skip: an accepted row, o
 mismatch. The evaluator is a parameter, so the engine does not know Spark.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -32,6 +30,7 @@ from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr
 from strata.expr.render import render
 from strata.format.manifest import PartRef
+from strata.model.shown import sql_word
 from strata.parts.fetch import part_bytes, source_of
 from strata.parts.unions import stats_of
 from strata.read.scan import read_updates
@@ -373,11 +372,8 @@ def kind_of(expr: Expr, skipped: Skipped) -> str:
 
 def replay_command(shard: str, filter: Filter, part: str) -> str:
     """Return the shell command that checks this part against this filter again."""
-    # Double quotes, because SQL is full of single ones; but a shell that somebody types into
-    # replaces ! in them by an earlier command.
-    text = re.sub(r'([\\"$`])', r"\\\1", filter.sql)
-    word = quote(filter.sql) if "!" in filter.sql else f'"{text}"'
-    return f"strata validate {shard} --filter {word} --now {filter.now_low // 1000} --part {part}"
+    now = filter.now_low // 1000
+    return f"strata validate {shard} --filter {sql_word(filter.sql)} --now {now} --part {part}"
 
 
 def quarantine_of(verdicts: Collection[Verdict]) -> tuple[str, ...]:

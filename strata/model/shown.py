@@ -4,11 +4,13 @@ Commands print reports with --json, jobs leave them for Airflow.
 """
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from enum import Enum
+from shlex import quote
 from typing import Any, Final, Protocol
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode's categories
@@ -120,3 +122,15 @@ def _span(value: timedelta) -> str:
     micros = abs(value).microseconds
     text = f"{clock}".rjust(8, "0") + (f".{micros:06}" if micros else "")
     return f"{sign}{days} days {sign}{text}" if days else f"{sign}{text}"
+
+
+def sql_word(sql: str) -> str:
+    """Return SQL as one word of a shell's command, in double quotes: SQL is full of single ones.
+
+    A shell that somebody types into replaces `!` in double quotes by an earlier command, so a text
+    with it gets single ones.
+
+    >>> print(sql_word("origin = 'JFK'"))
+    "origin = 'JFK'"
+    """
+    return quote(sql) if "!" in sql else '"' + re.sub(r'([\\"$`])', r"\\\1", sql) + '"'

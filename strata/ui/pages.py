@@ -25,7 +25,7 @@ from strata.history.operation_log import OperationLog
 from strata.machine.machine import Machine
 from strata.model.journals import EVERY_SHARD
 from strata.model.settings import Settings
-from strata.model.shown import visible
+from strata.model.shown import sql_word, visible
 from strata.rollout.gates import LADDER
 from strata.rollout.kill import is_killed
 from strata.state.state import State
@@ -274,7 +274,7 @@ class ConsolePages:
         """Return what would skip more of the parts that a filter keeps; None if it keeps none."""
         if answer is None or not answer.document["parts_kept"]:
             return None
-        command = f"strata explain {quoted(state.name)} --where {quoted(answer.where)} --advise"
+        command = f"strata explain {quoted(state.name)} --where {sql_word(answer.where)} --advise"
         if self.measured is None or not asks:
             return Helped(command, can_measure=self.measured is not None)
         try:

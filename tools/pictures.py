@@ -38,15 +38,19 @@ def text(x: float, y: float, words: str, size: int = 12, style: str = "") -> str
 
 
 def box(place: tuple[float, float, float, float], fill: str, words: Sequence[str]) -> str:
-    """Return a box at (x, y, width, height) with lines in it, the first one bold."""
+    """Return a box at (x, y, width, height) with lines in it, the first one bold.
+
+    A line by itself stands in the middle.
+    """
     x, y, wide, high = place
+    first = y + (20 if len(words) > 1 else high / 2 + 5)
     parts = [
         f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" rx="4" fill="{fill}" '
         f'stroke="{LINE}"/>'
     ]
     for number, line in enumerate(words):
         bold = 'font-weight="bold"' if number == 0 else f'fill="{SOFT}"'
-        parts.append(text(x + 10, y + 20 + 16 * number, line, 13 if number == 0 else 11, bold))
+        parts.append(text(x + 10, first + 16 * number, line, 14 if number == 0 else 12, bold))
     return "\n".join(parts)
 
 
@@ -95,7 +99,7 @@ def dual_part() -> str:
     for place, words in enumerate(
         ("row codec: one run of bytes a row", "time and diff", "columns: typed, one for each field")
     ):
-        parts.append(text(140 + place * 210, 30, words, 11, f'fill="{SOFT}"'))
+        parts.append(text(140 + place * 210, 30, words, 12, f'fill="{SOFT}"'))
     for number in range(3):
         top = 44 + number * 74
         said = (
@@ -103,7 +107,7 @@ def dual_part() -> str:
             ("the halves check one another", "112.8 bytes a row"),
             ("what engines read, alone", "34.7 bytes a row"),
         )[number]
-        parts += [text(764, top + 22, said[0], 11), text(764, top + 38, said[1], 11)]
+        parts += [text(764, top + 22, said[0], 12), text(764, top + 38, said[1], 12)]
     return document("The three layouts of a part", 930, 272, parts)
 
 
@@ -155,7 +159,7 @@ def ladder() -> str:
         )
         if number:
             parts.append(arrow((x - 40, y + 66), (x + 4, y + 44)))
-            parts.append(text(x - 230, y + 34, needs[number - 1], 11, f'fill="{SOFT}"'))
+            parts.append(text(x - 230, y + 34, needs[number - 1], 12, f'fill="{SOFT}"'))
     parts.append(
         '<path d="M880 120V320H60V284" stroke="#c8553d" fill="none" stroke-width="1.5" '
         'marker-end="url(#head)"/>'

@@ -11,6 +11,8 @@ No Java is needed for filters that compare columns with constants (docs/how-to/r
 
 from typing import TYPE_CHECKING
 
+from strata.model import loaded as _loaded  # noqa: F401 - before any file that it looks at is loaded
+
 if TYPE_CHECKING:
     import os
 

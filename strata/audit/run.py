@@ -36,7 +36,7 @@ from strata.errors import Conflict, InvalidRequest
 from strata.expr.nodes import Expr
 from strata.machine.machine import Machine
 from strata.model.runner import Runner
-from strata.rollout.basis import basis_of
+from strata.rollout.basis import basis_of, recorded_basis
 from strata.rollout.evidence import AuditCounts
 from strata.rollout.ladder import record
 from strata.state.state import Evidence, State
@@ -116,10 +116,12 @@ def validate_shard(
     """Check the shard's parts and record what was found.
 
     Cost: reads the chosen parts, and every part once more to check the format.
-    Raises: InvalidRequest when the scope names a part that the shard does not have.
+    Raises: InvalidRequest when the scope names a part that the shard does not have, or the code was
+    replaced beneath this process.
     """
     machine = Machine(stores)
     state = machine.load(name)
+    recorded_basis(state)  # refused before anything is read
     looked = look(stores, state)
     _require(state, looked, scope)
     whole = readable(state, looked)

@@ -9,6 +9,8 @@ nothing else keeps the evidence; with any other release, evidence starts again f
 To parse every file takes a second, and each reader of a shard that may skip asks. So the answer is
 kept beside the digest of the bytes that it came from: in Python's own cache of this module, and in
 a wheel (`python -m strata.rollout.basis`). Those who can write there can as well edit the code.
+
+A process whose files were replaced since it began has no fingerprint: nobody knows what it runs.
 """
 
 import ast
@@ -24,40 +26,51 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from strata.errors import InvalidRequest
+from strata.model.loaded import OURS, ROOMS
 from strata.state.state import State
 from strata.stats import STATS_VERSION
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _BROUGHT: Final = Path(__file__).with_name("basis.txt")
 _KEPT: Final = re.compile(r"([0-9a-f]{64}) ([0-9a-f]{12})\n")
-ROOMS: Final = (
-    "expr",
-    "plain",
-    "decide",
-    "stats",
-    "spark",
-    "format",
-    "model",
-    "parts",
-    "session",
-    "updates",
-    "kernels",
-)
+REPLACED: Final = "replaced since this process began: start it again"
 _PARSING: Final = Lock()  # two threads that parse at once end in a SystemError (CPython 3.11)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def basis_of(state: State) -> str:
-    """Return the basis of a shard's evidence: code, statistics version, and budget."""
+    """Return the basis of a shard's evidence: code, statistics version, and budget.
+
+    Returns `REPLACED`, the basis of no evidence, if the code was replaced beneath this process.
+    """
     with _PARSING:
-        code = _code()
+        code = REPLACED if OURS.replaced() else _code()
+    if code == REPLACED:
+        return REPLACED
     return f"{code}.{STATS_VERSION}.{state.spec.stats.budget_bytes}"
+
+
+def recorded_basis(state: State) -> str:
+    """Return the basis of a shard's evidence, to be stored.
+
+    Raises: InvalidRequest if the code was replaced beneath this process.
+    """
+    basis = basis_of(state)
+    if basis == REPLACED:
+        raise InvalidRequest(
+            "the code of Strata was replaced beneath this process, which decides with the old one",
+            shard=state.name,
+            cure="start the process again",
+        )
+    return basis
 
 
 @cache
 def _code() -> str:
     own = Path(importlib.util.cache_from_source(__file__)).with_suffix(".txt")
-    return kept_code(_ROOT, [own, _BROUGHT])
+    code = kept_code(_ROOT, [own, _BROUGHT])
+    return REPLACED if OURS.replaced(at_once=True) else code
 
 
 def kept_code(root: Path, places: Sequence[Path]) -> str:

@@ -17,7 +17,7 @@ from dataclasses import astuple, replace
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
-from strata.rollout.basis import basis_of
+from strata.rollout.basis import basis_of, recorded_basis
 from strata.rollout.evidence import AuditCounts, add
 from strata.rollout.gates import LADDER, gates, next_mode, unmet
 from strata.rollout.obey import SKIPPING, is_approved
@@ -160,7 +160,7 @@ def approve(  # noqa: PLR0913  these are the fields of one approval
         changed_by=who,
         reason=reason,
         quarantine=tuple(word for word in rollout.quarantine if word not in asked.clear),
-        basis=basis_of(state),
+        basis=recorded_basis(state),
         request=None,
         evidence=replace(seen, step_days=0, step_day=-1),
     )
@@ -245,7 +245,8 @@ def record(  # noqa: PLR0913  these are the fields of one record
     A mismatch trips the shard. Otherwise the audits are added to the evidence. If the evidence was
     collected with other code, it starts again, and readers of the new code stop skipping.
 
-    Raises: Conflict when `counts` continue evidence that is no longer the shard's.
+    Raises: Conflict when `counts` continue evidence that is no longer the shard's; InvalidRequest
+    if the code was replaced beneath this process.
     """
     if key in state.verdicts and not mismatch:
         return record_verdicts(state, now_ms, key=key)
@@ -255,7 +256,7 @@ def record(  # noqa: PLR0913  these are the fields of one record
         return record_verdicts(under, now_ms, key=key, mismatch=mismatch, quarantine=quarantine)
     if counts.seen is not None and counts.seen.before != rollout.evidence.seen:
         raise Conflict("other audits were recorded meanwhile", shard=state.name)
-    basis = basis_of(state)
+    basis = recorded_basis(state)
     if rollout.mode in SKIPPING and not is_approved(state):
         before = rollout.basis or "none that anybody approved"
         reason = f"the code that decides changed from {before} to {basis}"

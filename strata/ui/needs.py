@@ -6,6 +6,7 @@ from typing import Final
 
 from strata.history.operations import Operation
 from strata.model.settings import Settings
+from strata.rollout.basis import REPLACED, basis_of
 from strata.rollout.obey import SKIPPING, is_approved
 from strata.state.spine import debt
 from strata.state.state import State
@@ -51,6 +52,8 @@ def _of_rollout(state: State) -> Iterator[Need]:
         yield Need(WRONG, f"in quarantine: {', '.join(words[:NAMED])}{more}")
     if rollout.mode in SKIPPING and not is_approved(state):
         text = f"readers obey soft, not {rollout.mode}: the code that decides has changed"
+        if basis_of(state) == REPLACED:
+            text = "the code of this server was replaced; start it again to see what readers obey"
         yield Need(STOPPED, text)
     if (asked := rollout.request) is not None:
         text = f"{asked.by} asks for {asked.to}; without an answer it lapses"

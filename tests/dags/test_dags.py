@@ -42,6 +42,7 @@ LIGHT = {
     "strata.errors",
     "strata.model",
     "strata.model.declared",
+    "strata.model.loaded",  # notes the files of the engine, and loads none
     "strata.model.near",
     "strata.model.settings",
     "strata.store",

@@ -29,7 +29,7 @@ from strata.model.types import parse_type
 from strata.spark import snapshot
 from strata.spark.evaluate import spark_evaluator, validate
 from strata.spark.front.catalyst import analyse
-from strata.spark.front.legacy import older_meaning
+from strata.spark.front.legacy import CERTIFIED, older_meaning, other_release
 from strata.spark.running import is_guarded
 from strata.spark.snapshot import planned_rows
 from tests.spark.answers import SESSIONS, WAYS, Shard, answer, both, newest, session, store
@@ -430,3 +430,24 @@ def test_a_setting_at_its_default_or_about_files_keeps_skipping(spark: SparkSess
         expr = analyse(spark, RELATION, "a > 1").expr
     assert isinstance(expr, Opaque)
     assert "sizeOfNull=false" in expr.reason
+
+
+def test_another_release_of_spark_skips_nothing(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert other_release(spark) is None
+    for version, other in (
+        (f"{CERTIFIED}.0", False),
+        (f"{CERTIFIED}.7", False),
+        (f"{CERTIFIED}.0-amzn-1", False),
+        ("4.1.2", True),
+        ("4.30.0", True),
+        ("5.0.0", True),
+    ):
+        monkeypatch.setitem(vars(spark), "version", version)
+        assert (other_release(spark) == version) is other
+
+        expr = analyse(spark, RELATION, "a > 1").expr
+
+        assert isinstance(expr, Opaque) is other
+        assert not other or f"Spark {version}" in expr.reason

@@ -35,7 +35,7 @@ from strata.spark.front.forms import (
     with_extracted,
     with_repeated,
 )
-from strata.spark.front.legacy import older_meaning
+from strata.spark.front.legacy import CERTIFIED, older_meaning, other_release
 from strata.spark.front.optimised import with_propagated
 from strata.spark.front.ordered import frame_of, stages
 from strata.spark.front.rowfilter import ZONED, stopped, with_clocks
@@ -122,6 +122,11 @@ class _Judge:
         """Return the expression to judge: true where the filter is, failing as any form of it."""
         if self._reads_spark_clock():
             return Opaque("a date or time literal such as timestamp'now'; use now()", "boolean")
+        other = other_release(self._spark)
+        if other is not None:
+            return Opaque(
+                f"Spark {other}; functions are certified with Spark {CERTIFIED}", "boolean"
+            )
         older = older_meaning(self._spark)
         if older is not None:
             return Opaque(

@@ -1,7 +1,8 @@
-"""Settings of a session that give functions an older meaning, which no rule knows.
+"""What gives functions another meaning than the certified one, which no rule knows.
 
-Spark reads some of them when it analyses a filter, others only while it runs. They share a prefix,
-and each has a default, with which the certificates were made.
+That is another Spark, as a cluster may bring it, and settings of a session. Spark reads some of the
+settings when it analyses a filter, others only while it runs. They share a prefix, and each has a
+default, with which the certificates were made.
 """
 
 from typing import Final
@@ -10,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+CERTIFIED: Final = "4.3"  # the release of Spark that certificates were made with
 PREFIX: Final = "spark.sql.legacy."
 PARSER: Final = "spark.sql.legacy.timeParserPolicy"  # asked for where a pattern is read or written
 # They concern files and tables of others, not the values of expressions.
@@ -20,6 +22,12 @@ ELSEWHERE: Final = (
     "spark.sql.legacy.allowNonEmptyLocation",
     "spark.sql.legacy.allowCreatingManagedTable",
 )
+
+
+def other_release(spark: SparkSession) -> str | None:
+    """Return the session's version of Spark if it is of another release than `CERTIFIED`."""
+    version = spark.version
+    return None if f"{version}.".startswith(f"{CERTIFIED}.") else version
 
 
 def older_meaning(spark: SparkSession) -> str | None:

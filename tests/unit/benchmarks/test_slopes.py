@@ -187,7 +187,8 @@ def test_a_process_is_bound_to_some_cores_for_a_while() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_run_has_every_line_and_fills_the_page(tmp_path: Path) -> None:
+def test_a_small_run_has_every_line_and_fills_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slopes_work, "LONG_S", 0.05)
     document = slopes.measured(slopes.options_of(SMALL.split()))
     lines = slopes_page.series_of(document)
 

@@ -62,7 +62,7 @@ def _stamps(root: str) -> Iterator[Stamp]:
 def _below(folder: str) -> Iterator[Stamp]:
     with suppress(OSError), os.scandir(folder) as found:
         for one in found:
-            if one.is_dir():
+            if one.is_dir() and one.name != "__pycache__":
                 yield from _below(one.path)
             elif one.name.endswith(".py"):
                 seen = one.stat()

@@ -5,14 +5,15 @@ what it loads later is the code of after. A fingerprint of the files says nothin
 their sizes and times are noted before any of them is loaded, and compared whenever the fingerprint
 is asked for: `import strata` loads this module first.
 
-Errs: files that are only touched count as replaced. Files in an archive are not watched.
+Errs: a file that is only touched counts as replaced; one that another of its size and time is
+written into does not, as `cp -p` does it. Files in an archive are not watched.
 """
 
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final
 
 ROOMS: Final = (
     "expr",
@@ -29,8 +30,6 @@ ROOMS: Final = (
 )
 EVERY_SECONDS: Final = 1.0  # a look at a few hundred files takes a millisecond
 
-Stamp: TypeAlias = tuple[str, int, int, int]  # path, bytes, times of content and of inode in ns
-
 
 class Loaded:
     """The files of the deciding rooms below a folder, as they are now."""
@@ -38,7 +37,7 @@ class Loaded:
     def __init__(self, root: str) -> None:
         """Note the files."""
         self._root = root
-        self._stamps = frozenset(_stamps(root))
+        self._noted = dict(_files(root))
         self._replaced = False
         self._due = 0.0
 
@@ -49,24 +48,36 @@ class Loaded:
         """
         now = time.monotonic()
         if not self._replaced and (at_once or now >= self._due):
-            self._replaced = frozenset(_stamps(self._root)) != self._stamps
+            found = dict(_files(self._root))
+            self._replaced = found.keys() != self._noted.keys() or any(
+                _is_other(self._noted[path], seen) for path, seen in found.items()
+            )
             self._due = now + EVERY_SECONDS
         return self._replaced
 
 
-def _stamps(root: str) -> Iterator[Stamp]:
+def _is_other(old: os.stat_result, new: os.stat_result) -> bool:
+    """Return whether a file was written since, or another one stands in its place.
+
+    Its time of change alone says nothing: a link to it changes that, as installers make them. Nor
+    does its number, which some file systems give out anew.
+    """
+    written = (old.st_size, old.st_mtime_ns) != (new.st_size, new.st_mtime_ns)
+    return written or (old.st_ino != new.st_ino and old.st_ctime_ns != new.st_ctime_ns)
+
+
+def _files(root: str) -> Iterator[tuple[str, os.stat_result]]:
     for room in ROOMS:
         yield from _below(os.path.join(root, room))
 
 
-def _below(folder: str) -> Iterator[Stamp]:
+def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     with suppress(OSError), os.scandir(folder) as found:
         for one in found:
             if one.is_dir() and one.name != "__pycache__":
                 yield from _below(one.path)
             elif one.name.endswith(".py"):
-                seen = one.stat()
-                yield one.path, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+                yield one.path, one.stat()
 
 
 OURS: Final = Loaded(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

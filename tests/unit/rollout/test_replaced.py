@@ -1,5 +1,6 @@
 """A process whose code is replaced in place decides nothing that counts, and skips nothing."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -124,3 +125,21 @@ def test_what_was_replaced_stays_so_and_is_looked_for_once_in_a_while(
 
 def test_an_archive_is_not_watched(tmp_path: Path) -> None:
     assert not Loaded(str(tmp_path / "strata.zip" / "strata")).replaced()
+
+
+def test_another_file_of_the_same_size_and_time_counts_and_a_link_does_not(tmp_path: Path) -> None:
+    """An installer sets the time of a file to that of its build, and may share it by links."""
+    file = tmp_path / "decide" / "one.py"
+    file.parent.mkdir()
+    file.write_text("A = 1\n")
+    os.utime(file, (0, 0))
+    seen = Loaded(str(tmp_path))
+
+    os.link(file, tmp_path / "shared.py")
+    assert not seen.replaced(at_once=True)
+
+    other = tmp_path / "other.py"
+    other.write_text("A = 2\n")
+    os.utime(other, (0, 0))
+    other.replace(file)
+    assert seen.replaced(at_once=True)

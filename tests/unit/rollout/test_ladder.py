@@ -15,7 +15,7 @@ from strata.rollout.gates import gates, unmet
 from strata.rollout.ladder import DAY_MS
 from strata.rollout.policy import Policy
 from strata.state.codec import decode_state, encode_state
-from strata.state.state import Evidence, State
+from strata.state.state import Evidence, State, Stratum
 from strata.state.transitions import create
 from tests.support.batches import spec
 
@@ -190,6 +190,39 @@ def test_a_run_of_the_same_day_and_a_run_that_judged_nothing_are_no_new_day() ->
     state = clean(clean(climbed("audit"), 6, percent=20), 6, percent=20)
     seen = clean(state, 7, parts=0).rollout.evidence
     assert (seen.step_days, seen.runs) == (1, 5)
+
+
+def test_a_share_as_large_as_the_gate_wants_counts_and_a_step_down_begins_anew() -> None:
+    state = clean(climbed("audit"), 6, percent=GATES.gates.on_percent)
+    assert state.rollout.evidence.step_days == 1
+
+    down, _ = ladder.step_down(state, 7 * DAY_MS, to="soft", who="ann", reason="slow")
+
+    assert (down.rollout.evidence.step_days, down.rollout.audit_percent) == (0, 0)
+    assert clean(down, 7).rollout.evidence.step_days == 0
+
+
+def test_a_night_counts_though_one_that_judged_nothing_came_before_it() -> None:
+    nothing, counts = AuditCounts(0, 0, 0, 1, 0, 100), AuditCounts(5, 5, 5, 0, 0, 100, {"x": 5})
+    seen = add(Evidence(), nothing, 3 * DAY_MS, "code", counts_for_step=False)
+    assert (seen.runs, seen.days, seen.failed) == (0, 0, 1)
+
+    seen = add(seen, counts, 3 * DAY_MS + 1, "code", counts_for_step=False)
+
+    assert (seen.runs, seen.days, seen.failed) == (1, 1, 1)
+
+
+def test_parts_of_before_repeats_were_counted_count_as_repeats() -> None:
+    strata = (Stratum("x", 5),)
+    old = Evidence(basis="code", runs=2, days=2, parts=5, repeats=1, strata=strata)
+    assert not old.distinct
+
+    counts = AuditCounts(2, 5, 5, 0, 0, 100, {"y": 2})
+    seen = add(old, counts, 3 * DAY_MS, "code", counts_for_step=False)
+
+    assert (seen.parts, seen.repeats, seen.runs) == (2, 6, 3)
+    assert seen.strata == (Stratum("y", 2),)
+    assert seen.distinct
 
 
 @pytest.mark.parametrize("mode", ["soft", "audit", "on"])

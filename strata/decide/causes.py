@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from shlex import quote
 from typing import Any, Final
 
 import pyarrow as pa
@@ -219,7 +220,7 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
     if str(column.id) in known.quarantine:
         return Cause.QUARANTINE, (
             f"the statistics of {column.name} are in quarantine: `strata stats backfill "
-            f"{known.shard} --columns {column.name}`, then `strata validate {known.shard}`"
+            f"{known.shard} --columns {quote(column.name)}`, then `strata validate {known.shard}`"
         )
     fields = known.fields(own)
     if fields is None:
@@ -230,7 +231,7 @@ def _of_leaf(leaf: Expr, stopped: Stopped, known: Known) -> tuple[Cause, str] | 
     if _is_loose(fields, known.kinds(own)):
         return Cause.LOOSE, (
             f"the bounds of {shown} were shortened to fit; raise stats.budget_bytes, then "
-            f"`strata stats backfill {known.shard} --columns {column.name}`"
+            f"`strata stats backfill {known.shard} --columns {quote(column.name)}`"
         )
     return Cause.OVERLAP, ""  # whether another order helps is measured: `strata.advise`
 
@@ -239,7 +240,7 @@ def _missing(
     name: str, declared: ColumnType, names: list[str], known: Known
 ) -> tuple[Cause, str] | None:
     """Return why nothing is known of a place."""
-    backfill = f"`strata stats backfill {known.shard} --columns {name}`"
+    backfill = f"`strata stats backfill {known.shard} --columns {quote(name)}`"
     if not _keeps_statistics(declared):
         return Cause.NOT_KEPT, f"{declared} has no bounds; store what is filtered by as a column"
     if any((known.fields(above) or {}).get("complete") for above in names[:-1]):

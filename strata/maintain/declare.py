@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 from typing import Any, Final, Literal
 
 import orjson
@@ -288,7 +289,7 @@ def _command(shard: str, follow: Follow, selection: Selection | None) -> str:
         return f"strata compact {shard} --migrate"
     if follow == Follow.TRIM or selection is None:
         return f"strata stats trim {shard}"
-    columns = f" --columns {','.join(selection.columns)}" if selection.columns else ""
+    columns = f" --columns {quote(','.join(selection.columns))}" if selection.columns else ""
     return f"strata stats backfill {shard}{' --again' if selection.again else ''}{columns}"
 
 

@@ -8,6 +8,7 @@ points to: a thousand names do not make a commit more expensive.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from shlex import quote
 from typing import Any, Final
 
 import orjson
@@ -63,7 +64,7 @@ def check_column(state: State, column: int) -> None:
         raise InvalidRequest(
             "the column of collections must lead the sort order",
             **where,
-            cure=f"strata schema sort {state.name} {found.name}",
+            cure=f"strata schema sort {state.name} {quote(found.name)}",
         )
 
 

@@ -11,6 +11,7 @@ Source: docs/how-to/declare.md.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
+from shlex import quote
 from typing import Any, Final
 
 from strata.errors import Conflict, InvalidRequest
@@ -370,8 +371,8 @@ def _renamed(shard: str, old: str, new: ColumnSpec) -> Line:
         Effect.REFUSED,
         f"{old} of the same type is declared no longer: a renamed column keeps its values, a new "
         "one has none",
-        f"`strata schema rename {shard} {old} {new.name}`, or, if it is another column, "
-        f"`strata schema drop {shard} {old}`; then apply again",
+        f"`strata schema rename {shard} {quote(old)} {quote(new.name)}`, or, if it is another "
+        f"column, `strata schema drop {shard} {quote(old)}`; then apply again",
     )
 
 

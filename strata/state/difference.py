@@ -5,9 +5,9 @@ user gets each difference and, for columns, the `strata schema` command that rem
 """
 
 import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import fields
+from shlex import quote
 
 from strata.errors import InvalidRequest
 from strata.format.values.migrate import widens
@@ -53,10 +53,10 @@ def column_commands(relation: Relation, asked: ShardSpec) -> Iterator[str]:
     new = [column for column in asked.columns if column.name not in relation.by_name]
     if len(gone) == len(new) == 1 and gone[0].type == new[0].type:
         # Provided it is the same column
-        yield f"{command.format('rename')} {gone[0].name} {new[0].name}"
+        yield f"{command.format('rename')} {quote(gone[0].name)} {quote(new[0].name)}"
         gone, new = [], []
     for column in gone:
-        yield f"{command.format('drop')} {column.name}"
+        yield f"{command.format('drop')} {quote(column.name)}"
     for wanted in asked.columns:
         there = relation.by_name.get(wanted.name)
         if wanted in new:
@@ -67,25 +67,21 @@ def column_commands(relation: Relation, asked: ShardSpec) -> Iterator[str]:
 
 def _added(column: ColumnSpec) -> str:
     null = "" if column.nullable else " --not-null"
-    default = "" if column.default is None else f" --default {_quoted(_text(column.default))}"
-    return f"{column.name} {_quoted(str(column.type))}{null}{default}"
+    default = "" if column.default is None else f" --default {quote(_text(column.default))}"
+    return f"{quote(column.name)} {quote(str(column.type))}{null}{default}"
 
 
 def _widened(command: str, there: Column, wanted: ColumnSpec) -> Iterator[str]:
     """Yield the command that widens a column; nothing if only a new column helps."""
     if not widens(there.type, wanted.type) or (there.nullable and not wanted.nullable):
         return
-    kind = "" if there.type == wanted.type else f" {_quoted(str(wanted.type))}"
+    kind = "" if there.type == wanted.type else f" {quote(str(wanted.type))}"
     null = " --null" if wanted.nullable and not there.nullable else ""
-    yield f"{command} {wanted.name}{kind}{null}"
+    yield f"{command} {quote(wanted.name)}{kind}{null}"
 
 
 def _text(default: object) -> str:
     return default if isinstance(default, str) else json.dumps(default)
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(text)
 
 
 def _name(column: ColumnSpec) -> str:

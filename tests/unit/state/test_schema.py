@@ -1,5 +1,6 @@
 """A relation changes by rules that keep every stored part readable."""
 
+import shlex
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
+from strata.model.spec import parse_spec
 from strata.model.types import parse_type
 from strata.state.codec import decode_state, encode_state
-from strata.state.difference import check_same
+from strata.state.difference import check_same, column_commands
 from strata.state.schema import AddColumn, DropColumn, RenameColumn, WidenColumn, evolve
 from strata.state.spine import check_merge
 from strata.state.state import State
@@ -285,3 +287,40 @@ def test_a_digest_may_shift_only_between_versions() -> None:
     other = replace(shifted, versions=(1,), diffs_sum=old.diffs_sum + 1)
     with pytest.raises(Corrupt, match="does not hold"):
         check_merge([old], other, old.since, 7)
+
+
+NAMED = [
+    {"name": "id", "type": "int64", "nullable": False},
+    {"name": "unit price", "type": "int16"},
+    {"name": "it's", "type": "string"},
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "commands"),
+    [
+        (
+            [*NAMED[:1], {"name": "unit price", "type": "int64"}, NAMED[2]],
+            [["widen", "items", "unit price", "int64"]],
+        ),
+        (
+            [*NAMED[:2], {"name": "whose is it", "type": "string"}],
+            [["rename", "items", "it's", "whose is it"]],
+        ),
+        (NAMED[:2], [["drop", "items", "it's"]]),
+        (
+            [*NAMED, {"name": "$HOME", "type": "string", "nullable": False, "default": "a b"}],
+            [["add", "items", "$HOME", "string", "--not-null", "--default", "a b"]],
+        ),
+        ([*NAMED[:2], {"name": "it's", "type": "string", "nullable": False}], []),
+    ],
+)
+def test_the_commands_of_a_difference_are_for_a_shell(
+    columns: list[dict[str, Any]], commands: list[list[str]]
+) -> None:
+    state = create(parse_spec({"name": "items", "columns": NAMED, "key": ["id"]}), 1000)
+    asked = parse_spec({"name": "items", "columns": columns, "key": ["id"]})
+
+    found = [shlex.split(command) for command in column_commands(state.relation, asked)]
+
+    assert found == [["strata", "schema", *words] for words in commands]

@@ -9,7 +9,7 @@ from strata.ingest.counts import Counts, total
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.readers.position import StreamProgress
-from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns
+from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns, check_turns
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, Step, TaskResult, Work
 from strata.machine.machine import Machine
@@ -61,6 +61,20 @@ class Committer:
             report = report_of(name, done.commit, already_committed=done.already_committed)
             return _of_run(report, work, results)
         raise AssertionError("the last attempt returns or raises")
+
+    def catch_up(self, work: Work, results: Sequence[TaskResult], state: State) -> None:
+        """Go on from the files that others took in while those of a batch were read.
+
+        Raises: Conflict if the batch's files or its time are taken; InvalidRequest for changes
+        that the others' do not allow any more.
+        """
+        if self.ledger.consumed == state.consumed:
+            return
+        if not self._still_new(work, None):
+            raise Conflict(
+                "other source files were taken in meanwhile", shard=state.name, cure="run again"
+            )
+        check_turns(self.ledger.turns(), turns_shown(work.step, results))
 
     def _append(
         self,

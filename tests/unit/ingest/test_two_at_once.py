@@ -1,0 +1,103 @@
+"""Another operation as a whole at each call of an ingest: the outcome is that of some order."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata.errors import Conflict, InvalidRequest
+from strata.ingest.engine import ingest_steps
+from strata.ingest.plan import steps_of
+from strata.ingest.retry import retry_rejected
+from strata.state.schema import AddColumn, Change, DropColumn
+from strata.store.open import Stores
+from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
+from tests.unit.ingest.changes.test_altered import TEXT, Origin, change, event, mysql, postgres
+from tests.unit.ingest.changes.test_altered import rows as rows_of_stream
+from tests.unit.ingest.changes.test_altered import world_of as stream_of
+from tests.unit.ingest.changes.test_tasks import put, run
+from tests.unit.ingest.test_engine import DAY, World
+from tests.unit.ingest.test_retried_names import EXCHANGED, REPLACED, kept
+from tests.unit.ingest.test_retried_names import world_of as rejected_of
+
+
+def at_each_call(make: Callable[[int], World], beside: Callable[[World], Any]) -> Iterator[Any]:
+    """Yield a world and its stores, in which another operation comes at the n-th call, for each n.
+
+    It ends behind the last call that whoever takes them makes.
+    """
+    for number in count():
+        world = make(number)
+        faults = Faults([*[Outcome.WORKS] * number, Outcome.INTERRUPTED])
+        faults.interlude = lambda world=world: beside(world) and None  # type: ignore[misc]
+        blob = FaultyBlob(world.stores.blob, faults)
+        consensus = FaultyConsensus(world.stores.consensus, faults)
+        yield world, Stores(blob, consensus, world.stores.clock, world.settings.store)
+        if not faults.drawn[Outcome.INTERRUPTED]:
+            assert number > 1
+            return
+
+
+@pytest.mark.parametrize("origin", [postgres, mysql])
+@pytest.mark.parametrize("altered", [AddColumn("c", TEXT, default="d"), DropColumn("b")])
+def test_an_altered_table_is_followed_while_another_day_comes_in(
+    tmp_path: Path, origin: Origin, altered: Change
+) -> None:
+    """What the other day showed of the table was not known, if it came while files were read."""
+    before, after = {"a": "x"}, {"a": "y", "b": "z"}
+    if isinstance(altered, AddColumn):
+        before, after = {"a": "x", "b": "z", "c": "set"}, {"a": "y", "b": "z"}
+
+    def made(number: int) -> World:
+        world = stream_of(tmp_path / str(number))
+        change(world, altered)
+        put(world, 1, [event("c", 1, 10, origin, **before)])
+        put(world, 2, [event("u", 1, 20, origin, **after)])
+        return world
+
+    for world, stores in at_each_call(made, lambda world: run(world, 1, 1)):
+        with pytest.raises((InvalidRequest, Conflict)):
+            list(ingest_steps(stores, world.settings, "s", steps_of(DAY, 2 * DAY)))
+        run(world, 1, 1)
+        assert rows_of_stream(world) == {1: before}
+
+
+def test_a_day_of_a_stream_follows_one_that_came_while_its_files_were_read(tmp_path: Path) -> None:
+    def made(number: int) -> World:
+        world = stream_of(tmp_path / str(number))
+        put(world, 1, [event("c", 1, 10, a="x", b="y"), event("c", 2, 11, a="x", b="y")])
+        put(world, 2, [event("u", 1, 20, a="z", b="y"), event("d", 2, 21)])
+        return world
+
+    for world, stores in at_each_call(made, lambda world: run(world, 1, 1)):
+        with suppress(InvalidRequest, Conflict):  # of a day before that is not there
+            list(ingest_steps(stores, world.settings, "s", steps_of(DAY, 2 * DAY)))
+        run(world, 1, 2)
+        assert rows_of_stream(world) == {1: {"a": "z", "b": "y"}}
+
+
+@pytest.mark.parametrize("kind", ["csv", "header", "jsonl"])
+@pytest.mark.parametrize("changes", [EXCHANGED, REPLACED])
+def test_a_retried_row_stays_with_its_columns_while_they_are_renamed(
+    tmp_path: Path, kind: str, changes: list[Change]
+) -> None:
+    """Where the exchange came between a look at the names and the ingest, values exchanged."""
+    value = "A" if changes is EXCHANGED else None  # the other column of that name has no value
+
+    def made(number: int) -> World:
+        return rejected_of(tmp_path / str(number), kind)
+
+    for world, stores in at_each_call(made, lambda world: change(world, *changes)):
+        retry_rejected(stores, world.settings, "s")
+        a = world.state.relations[0].by_name["a"].id
+        b = world.state.relations[0].by_name["b"].id
+        ids = [column.id for column in world.state.relation.columns]
+        taken = [row for row in world.rows() if row[0] == 5_000_000_000]
+        assert len(taken) + len(kept(world)) == 1
+        for row in taken:
+            assert row[ids.index(b)] == "B"
+            assert a not in ids or row[ids.index(a)] == "A"
+            assert a in ids or row[ids.index(world.state.relation.by_name["a"].id)] == value

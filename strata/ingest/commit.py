@@ -62,19 +62,26 @@ class Committer:
             return _of_run(report, work, results)
         raise AssertionError("the last attempt returns or raises")
 
-    def catch_up(self, work: Work, results: Sequence[TaskResult], state: State) -> None:
+    def catch_up(
+        self, work: Work, results: Sequence[TaskResult], state: State
+    ) -> IngestReport | None:
         """Go on from the files that others took in while those of a batch were read.
 
+        Return the report of the batch if a double of this run has committed it.
         Raises: Conflict if the batch's files or its time are taken; InvalidRequest for changes
         that the others' do not allow any more.
         """
         if self.ledger.consumed == state.consumed:
-            return
+            return None
+        known = self.machine.committed(state.name, work.step.token or "", bounds(work.step)[1])
+        if known is not None:
+            return _of_run(report_of(state.name, known, already_committed=True), work, results)
         if not self._still_new(work, None):
             raise Conflict(
                 "other source files were taken in meanwhile", shard=state.name, cure="run again"
             )
         check_turns(self.ledger.turns(), turns_shown(work.step, results))
+        return None
 
     def _append(
         self,

@@ -53,7 +53,9 @@ class Settler:
                 shard=state.name,
                 cure="run again",
             )
-        self.committer.catch_up(work, found, state)
+        done = self.committer.catch_up(work, found, state)
+        if done is not None:
+            return done
         state = replace(state, spec=self.spec or state.spec)
         results = list(found)
         staged = [one for result in found for one in result.staged]

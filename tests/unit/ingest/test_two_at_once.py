@@ -84,6 +84,21 @@ def test_a_day_of_a_stream_follows_one_that_came_while_its_files_were_read(tmp_p
         assert rows_of_stream(world) == {1: {"a": "z", "b": "y"}}
 
 
+@pytest.mark.parametrize("origin", [postgres, mysql])
+def test_who_takes_the_same_day_of_a_stream_finds_it_done(tmp_path: Path, origin: Origin) -> None:
+    """A double of a run is neither another writer nor a contradiction."""
+
+    def made(number: int) -> World:
+        world = stream_of(tmp_path / str(number))
+        put(world, 1, [event("c", 1, 10, origin, a="x", b="y"), event("d", 1, 11, origin)])
+        return world
+
+    for world, stores in at_each_call(made, lambda world: run(world, 1, 1)):
+        [report] = ingest_steps(stores, world.settings, "s", steps_of(0, DAY))
+        run(world, 1, 1)
+        assert (report.counts.rejected, rows_of_stream(world)) == (0, {})
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @pytest.mark.parametrize("changes", [EXCHANGED, REPLACED])
 def test_a_retried_row_stays_with_its_columns_while_they_are_renamed(

@@ -116,7 +116,11 @@ class Committer:
                 rejected=total(result.counts for result in results).rejected,
                 rejects=index,
                 writer=self.writer,
-                basis=replace(basis, upper=upper_of_basis),
+                basis=replace(
+                    basis,
+                    upper=upper_of_basis,
+                    generation=None if index is None else self.state.generation,
+                ),
             )
         except InvalidRequest as error:
             known = self.machine.committed(name, step.token, upper)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from strata.errors import Conflict, InvalidRequest
+from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
@@ -81,9 +81,7 @@ def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
     tokens = ledger.tokens_by_name([own for _, own in named])
     gone: set[int] = set()
     for token in sorted(set(tokens.values())):
-        commit = machine.committed(name, token)
-        assert commit is not None
-        left = _left(stores, commit)
+        left = _left(stores, _committed(machine, name, token))
         taken = [row for row, own in named if tokens.get(own) == token and own not in left]
         release(stores, name, token, taken)
         gone.update(row["number"] for row in taken)
@@ -205,8 +203,18 @@ def _ingest(
     files = tuple(_file(found.token, row, format, encoding) for row in found.rows)
     step = Step(None, None, token, files, format=format, again=True, made_for=_made_for(state))
     ingest_now(stores, settings, state.name, step)
-    commit = Machine(stores).committed(state.name, token)
-    assert commit is not None
+    return _committed(Machine(stores), state.name, token)
+
+
+def _committed(machine: Machine, name: str, token: str) -> Commit:
+    """Return the commit of a retry that the shard had. Raises: Fenced."""
+    commit = machine.committed(name, token)
+    if commit is None:
+        raise Fenced(
+            "the shard was dropped while rejected rows were read again",
+            shard=name,
+            cure="run again, if it was created again",
+        )
     return commit
 
 

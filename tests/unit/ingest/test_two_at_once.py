@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strata.errors import Conflict, Fenced, InvalidRequest, Unavailable
+from strata.backup import verify_shard
+from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.gc import collect
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.retry import retry_rejected
+from strata.model.settings import GcSettings
 from strata.model.types import parse_type
 from strata.state.schema import AddColumn, Change, DropColumn, WidenColumn
+from strata.state.tombstone import drop
 from strata.store.open import Stores
 from tests.support.erasing import erased, places_of
 from tests.support.failing_stores import Faults, FaultyBlob, FaultyConsensus, Outcome
@@ -145,3 +151,26 @@ def test_a_retry_beside_an_erasure_finds_no_damage(tmp_path: Path) -> None:
             retry_rejected(stores, world.settings, "s")
         erase(world)
         assert places_of(world.stores, BOB) == []
+
+
+def test_a_retry_beside_a_shard_that_is_made_anew_leaves_no_damage(tmp_path: Path) -> None:
+    """The new shard named rejected rows that went with the dropped one, and said so for ever."""
+
+    def made(number: int) -> World:
+        world = rejected_of(tmp_path / str(number), "csv")
+        world.settings = replace(world.settings, gc=GcSettings(grace_ms=0))
+        return world
+
+    def make_anew(world: World) -> None:
+        spec = world.state.spec
+        world.machine.apply("s", partial(drop, by="ann", reason="anew", force=True))
+        for _ in range(2):
+            world.now += 10
+            collect(world.stores, "s", world.settings)
+        world.machine.create(spec, revive=True)
+
+    for world, stores in at_each_call(made, make_anew):
+        with suppress(Fenced, Corrupt):  # what it reads is gone
+            retry_rejected(stores, world.settings, "s")
+        assert verify_shard(world.stores, "s", world.settings).wrong == ()
+        retry_rejected(world.stores, world.settings, "s")

@@ -94,7 +94,7 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {UPPER: MIN_TIME if self.wish.start is None else self.wish.start}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the query end at what is there now, whatever comes in while it runs.
+        """Let the query end at what is there now, also if more comes in while it runs.
 
         Without this, Spark makes one batch: after a kill that is the batch which had not ended, and
         nothing of what came since.

@@ -9,7 +9,7 @@ from strata.ingest.counts import Counts, total
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.readers.position import StreamProgress
-from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns
+from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns, check_turns
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, Step, TaskResult, Work
 from strata.machine.machine import Machine
@@ -62,6 +62,27 @@ class Committer:
             return _of_run(report, work, results)
         raise AssertionError("the last attempt returns or raises")
 
+    def catch_up(
+        self, work: Work, results: Sequence[TaskResult], state: State
+    ) -> IngestReport | None:
+        """Go on from the files that others took in while those of a batch were read.
+
+        Return the report of the batch if a double of this run has committed it.
+        Raises: Conflict if the batch's files or its time are taken; InvalidRequest for changes
+        that the others' do not allow any more.
+        """
+        if self.ledger.consumed == state.consumed:
+            return None
+        known = self.machine.committed(state.name, work.step.token or "", bounds(work.step)[1])
+        if known is not None:
+            return _of_run(report_of(state.name, known, already_committed=True), work, results)
+        if not self._still_new(work, None):
+            raise Conflict(
+                "other source files were taken in meanwhile", shard=state.name, cure="run again"
+            )
+        check_turns(self.ledger.turns(), turns_shown(work.step, results))
+        return None
+
     def _append(
         self,
         work: Work,
@@ -95,7 +116,11 @@ class Committer:
                 rejected=total(result.counts for result in results).rejected,
                 rejects=index,
                 writer=self.writer,
-                basis=replace(basis, upper=upper_of_basis),
+                basis=replace(
+                    basis,
+                    upper=upper_of_basis,
+                    generation=None if index is None else self.state.generation,
+                ),
             )
         except InvalidRequest as error:
             known = self.machine.committed(name, step.token, upper)

@@ -39,6 +39,7 @@ from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name, given_token
 from strata.state.source import check_source
 from strata.state.spine import check_debt
+from strata.state.state import State
 from strata.stats.worth import NO_WORTH, worth_of
 from strata.store.open import Stores
 
@@ -147,6 +148,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
     with held(lease, needed=bool(open_works) and not dry_run) as writer:
         if writer is not None:  # blobs must not be of a generation before the lease's
             state = machine.load(name)
+        _check_made_for(state, steps)
         placed = replace(settings, store=stores.settings)
         pieces = split_large(placed, state, [work.step for work in open_works], runner)
         groups = [
@@ -255,6 +257,19 @@ def _token_of_files(machine: Machine, stores: Stores, name: str, step: Step, run
     if step.again:
         return again_token(name, Ledger(stores.blob, machine.load(name)), step.files)
     return files_token(name, step.files, runner)
+
+
+def _check_made_for(state: State, steps: Sequence[Step]) -> None:
+    """Refuse rows that were made for other columns: a name may be that of another one by now.
+
+    Raises: Conflict.
+    """
+    if any(s.made_for not in (None, (state.relation, state.spec.source)) for s in steps):
+        raise Conflict(
+            "the columns or the source changed while rows were prepared, nothing was committed",
+            shard=state.name,
+            cure="run again",
+        )
 
 
 def _check_layout(layout: str | None) -> None:

@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 
 from strata.decide.plan import plan_read
-from strata.errors import InvalidRequest
+from strata.errors import Corrupt, InvalidRequest
 from strata.format.columns import D, T, updates_schema
 from strata.format.part import Description
 from strata.ingest.readers.kept import KEPT
@@ -89,10 +89,22 @@ def rows_of_index(blob: Blob, index: str) -> list[dict[str, Any]]:
 def files_of_index(blob: Blob, index: str) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of `rows_of_index` file by file; a task writes files of some MiB."""
     for key in orjson.loads(get_named(blob, index, "a list of rejected rows")):
-        standing = _standing(blob, key)
-        if standing is not None:
-            data = get_named(blob, standing, "a file of rejected rows")
+        data = _left_of_file(blob, key)
+        if data is not None:
             yield [orjson.loads(line) for line in data.splitlines()]
+
+
+def _left_of_file(blob: Blob, key: str) -> bytes | None:
+    """Return what is left of a file of rejected rows; None: all was erased. Raises: Corrupt."""
+    standing = _standing(blob, key)
+    while standing is not None:
+        try:
+            return get_named(blob, standing, "a file of rejected rows")
+        except Corrupt:
+            seen, standing = standing, _standing(blob, key)
+            if standing == seen:  # else an erasure has replaced it since it was looked for
+                raise
+    return None
 
 
 def moved_key(key: str, digest: str) -> str:

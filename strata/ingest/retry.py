@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from strata.errors import InvalidRequest
+from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.ingest.engine import ingest_now
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
@@ -37,6 +37,7 @@ from strata.ingest.task import Step
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings
+from strata.model.spec import SourceSpec
 from strata.state.state import Commit, State
 from strata.store.open import Stores
 
@@ -80,9 +81,7 @@ def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
     tokens = ledger.tokens_by_name([own for _, own in named])
     gone: set[int] = set()
     for token in sorted(set(tokens.values())):
-        commit = machine.committed(name, token)
-        assert commit is not None
-        left = _left(stores, commit)
+        left = _left(stores, _committed(machine, name, token))
         taken = [row for row, own in named if tokens.get(own) == token and own not in left]
         release(stores, name, token, taken)
         gone.update(row["number"] for row in taken)
@@ -90,13 +89,32 @@ def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
 
 
 def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Retried:
-    if not found.rows:
-        return Retried(found.token, 0, 0)
+    """Read rows again, and once more if their columns were altered meanwhile."""
     machine = Machine(stores)
-    rows = [row for row in found.rows if _can_be_read(row, machine.load(name).spec.source.format)]
+    while found.rows:
+        state = machine.load(name)
+        try:
+            return _retry_for(stores, settings, state, found)
+        except Conflict:
+            if _made_for(machine.load(name)) == _made_for(state):
+                raise
+    return Retried(found.token, 0, 0)
+
+
+def _made_for(state: State) -> tuple[Relation, SourceSpec]:
+    """Return what decides how a rejected row is written as a file."""
+    return state.relation, state.spec.source
+
+
+def _retry_for(stores: Stores, settings: Settings, state: State, found: Rejected) -> Retried:
+    """Read rows again as the columns and the source of a state say.
+
+    Raises: Conflict if these changed meanwhile; then nothing is committed.
+    """
+    machine, name = Machine(stores), state.name
+    rows = [row for row in found.rows if _can_be_read(row, state.spec.source.format)]
     if not rows:
         return Retried(found.token, len(found.rows), 0, NOT_KEPT)
-    state = machine.load(name)
     before = _read_by(stores, state, found.token)
     named = tuple(row for one in rows if (row := _by_present_names(one, before, state)))
     if len(named) < len(rows):
@@ -108,7 +126,7 @@ def _retry(stores: Stores, settings: Settings, name: str, found: Rejected) -> Re
         commit = machine.committed(name, tried)
         done = commit is not None
         try:
-            commit = commit or _ingest(stores, settings, name, replace(found, rows=named), tried)
+            commit = commit or _ingest(stores, settings, state, replace(found, rows=named), tried)
         except InvalidRequest as error:
             return Retried(found.token, len(found.rows), 0, str(error))
         left = _left(stores, commit)
@@ -175,16 +193,28 @@ def _by_present_names(row: dict[str, Any], before: Relation, state: State) -> di
     return row | {"header": header.removesuffix(names) + text}
 
 
-def _ingest(stores: Stores, settings: Settings, name: str, found: Rejected, token: str) -> Commit:
+def _ingest(
+    stores: Stores, settings: Settings, state: State, found: Rejected, token: str
+) -> Commit:
     """Take rows in, each as a file of its own, because rows are independent of each other."""
-    machine = Machine(stores)
     header = str(found.rows[0]["header"] or "")
     format = KEPT_FORMAT if header.startswith(KEPT) else "csv" if header else "jsonl"
-    encoding = machine.load(name).spec.source.encoding
+    encoding = state.spec.source.encoding
     files = tuple(_file(found.token, row, format, encoding) for row in found.rows)
-    ingest_now(stores, settings, name, Step(None, None, token, files, format=format, again=True))
+    step = Step(None, None, token, files, format=format, again=True, made_for=_made_for(state))
+    ingest_now(stores, settings, state.name, step)
+    return _committed(Machine(stores), state.name, token)
+
+
+def _committed(machine: Machine, name: str, token: str) -> Commit:
+    """Return the commit of a retry that the shard had. Raises: Fenced."""
     commit = machine.committed(name, token)
-    assert commit is not None
+    if commit is None:
+        raise Fenced(
+            "the shard was dropped while rejected rows were read again",
+            shard=name,
+            cure="run again, if it was created again",
+        )
     return commit
 
 

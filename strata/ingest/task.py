@@ -16,7 +16,7 @@ from strata.ingest.readers.turns import Turns
 from strata.ingest.verify import MOST, Difference, Sampling
 from strata.model.schema import Relation
 from strata.model.settings import StoreSettings
-from strata.model.spec import ShardSpec
+from strata.model.spec import ShardSpec, SourceSpec
 from strata.parts.write import WrittenPart
 from strata.state.state import Commit
 from strata.stats.worth import NO_WORTH, StatsWorth
@@ -122,6 +122,8 @@ class Step:
     empty: bool = True  # whether to commit it even without a file to take in
     format: str | None = None  # of quarantined rows that are read again
     again: bool = False  # whether to take in files that the shard has
+    # the columns and the source that the files were made for; None: they are as they came
+    made_for: tuple[Relation, SourceSpec] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from strata.errors import InvalidRequest
@@ -76,7 +77,7 @@ class ChangesOf(InputPartition):
     guard: StreamGuard | None = None  # None: no filter chose these parts
 
 
-class StrataStreamReader(DataSourceStreamReader):
+class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans stretches of time on the newest state, reads their parts in tasks."""
 
     def __init__(
@@ -86,10 +87,20 @@ class StrataStreamReader(DataSourceStreamReader):
         self.wish, self.settings = wish, settings
         self.tasks, self.schema = tasks, schema
         self._retyped: frozenset[str] | None = None  # by the user's own schema; None: not seen yet
+        self._last: dict[str, int] | None = None  # where this run of the query ends; None: never
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the first offset of a query without a checkpoint."""
         return {UPPER: MIN_TIME if self.wish.start is None else self.wish.start}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Let the query end at what is there now, also if more comes in while it runs.
+
+        Without this, Spark makes one batch: after a kill that is the batch which had not ended, and
+        nothing of what came since.
+        """
+        stores = open_stores(self.settings.store)
+        self._last = _end_of(stores, Machine(stores).load(self.wish.shard))
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
         """Return the shard's upper: everything before it is complete.
@@ -100,10 +111,10 @@ class StrataStreamReader(DataSourceStreamReader):
         state = Machine(stores).load(self.wish.shard)
         self._altered(state)
         _check_history(stores, state, start)
-        if state.upper <= start[UPPER]:
+        last = self._last
+        if (state.upper if last is None else last[UPPER]) <= start[UPPER]:
             return start
-        committed = commit_ms_before(stores.blob, state, state.upper)
-        return {UPPER: state.upper, COMMIT: committed, CLOCK: stores.clock()}
+        return last or _end_of(stores, state)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return one partition for each task.
@@ -169,6 +180,12 @@ class StrataStreamReader(DataSourceStreamReader):
             rows = stretch.within(batch)
             arrays = [rows.column(field.name).cast(field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _end_of(stores: Stores, state: State) -> dict[str, int]:
+    """Return the offset behind all that a shard has."""
+    committed = commit_ms_before(stores.blob, state, state.upper)
+    return {UPPER: state.upper, COMMIT: committed, CLOCK: stores.clock()}
 
 
 def _check_history(stores: Stores, state: State, offset: Mapping[str, int]) -> None:

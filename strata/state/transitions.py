@@ -46,6 +46,8 @@ class Basis:
     upper: int | None = None  # of the shard; None: any
     before: Consumed | None = None  # the ingested source files before the append
     consumed: Consumed | None = None  # the ingested source files with the append; None: not tracked
+    # of the shard when its rejected rows were written, whose keys have none; None: there are none
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +157,17 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     """Return the other changes of an append.
 
     Raises: Corrupt while the source is tripped; Conflict when the shard differs from the basis of
-    the append; Fenced when a blob of the ledger may have been collected.
+    the append; Fenced when a blob of the ledger or of rejected rows may have been collected.
     """
     check_source(state)
+    if basis.generation is not None and basis.generation < state.fence:
+        raise Fenced(
+            "this was written too long ago: its blobs may have been collected",
+            shard=state.name,
+            generation=basis.generation,
+            fence=state.fence,
+            cure="run again",
+        )
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",

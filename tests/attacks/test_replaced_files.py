@@ -198,8 +198,9 @@ def test_half_of_a_file_that_is_still_written_is_worth_another_try(
     assert names(world) == ["x"]
 
 
+@pytest.mark.parametrize("moved", [False, True])
 def test_a_file_that_goes_while_it_is_opened_is_gone(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, moved: bool
 ) -> None:
     """Somebody had put a link or a pipe in its place, it said."""
     found = files_at(str(world.root), [NAME])
@@ -207,7 +208,10 @@ def test_a_file_that_goes_while_it_is_opened_is_gone(
 
     def slow(path: Any, *how: Any) -> int:
         number = real(path, *how)
-        (world.root / NAME).unlink()
+        if moved:
+            (world.root / NAME).rename(world.root / "done.csv")
+        else:
+            (world.root / NAME).unlink()
         return number
 
     monkeypatch.setattr(os, "open", slow)

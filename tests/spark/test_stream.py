@@ -93,6 +93,33 @@ def test_each_update_comes_once_also_after_a_restart_and_a_merge(
     assert again == first + Counter(row for row, _, _ in more)
 
 
+def test_a_run_behind_a_killed_one_takes_all_that_is_there(
+    spark: SparkSession, events: Events, config: str, tmp_path: Path
+) -> None:
+    """It repeated the batch that had not ended, and ended without what had come since."""
+    first = drain(spark, config, tmp_path / "stream")
+    last = max((tmp_path / "stream/checkpoint/commits").glob("[0-9]*"), key=lambda f: int(f.name))
+    for file in (last, last.with_name(f".{last.name}.crc")):
+        file.unlink()  # as if the query had been killed before it noted the end of the batch
+    more = [(event(1000 + i, random.Random(i)), 3000 + i, 1) for i in range(40)]
+    append(events.stores, events.state, more, 3000, "both")
+
+    again = drain(spark, config, tmp_path / "stream")
+
+    assert again == first + Counter(row for row, _, _ in more)
+
+
+def test_a_run_over_what_is_there_ends_there(events: Events) -> None:
+    reader = StrataStreamReader(ChangesWish(NAME), events.settings, 1, StructType())
+    reader.prepareForTriggerAvailableNow()
+    before = events.state.upper
+    append(events.stores, events.state, [(event(1, random.Random(1)), 3000, 1)], 3000, "both")
+
+    assert reader.latestOffset({UPPER: 0}, None)[UPPER] == before
+    assert reader.latestOffset({UPPER: before}, None) == {UPPER: before}
+    assert reader.latestOffset({UPPER: 4000}, None) == {UPPER: 4000}
+
+
 def test_a_stream_begins_where_it_is_told(
     spark: SparkSession, events: Events, config: str, tmp_path: Path
 ) -> None:

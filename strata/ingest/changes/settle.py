@@ -43,7 +43,8 @@ class Settler:
     def settle(self, work: Work, found: Sequence[TaskResult]) -> IngestReport:
         """Apply the changes of one batch to the current shard, and commit the updates.
 
-        Raises: Conflict when the shard advanced or its columns changed in the meantime.
+        Raises: Conflict when the shard advanced or its columns changed in the meantime;
+        InvalidRequest for changes that do not follow those that are there by now.
         """
         state = self.committer.machine.load(self.committer.state.name)
         if state.relation != self.committer.state.relation:
@@ -52,6 +53,9 @@ class Settler:
                 shard=state.name,
                 cure="run again",
             )
+        done = self.committer.catch_up(work, found, state)
+        if done is not None:
+            return done
         state = replace(state, spec=self.spec or state.spec)
         results = list(found)
         staged = [one for result in found for one in result.staged]

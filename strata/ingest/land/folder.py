@@ -9,6 +9,7 @@ The time of change is the inode's (ctime). A person who replaces a file by one o
 its time of modification as well. Only the kernel sets the inode's.
 """
 
+import errno
 import io
 import os
 import stat
@@ -243,6 +244,8 @@ def _opened(file: SourceFile) -> int:
             os.close(number)
         if isinstance(error, FileNotFoundError):
             raise file_gone(file.name) from error
+        if error.errno == errno.ELOOP:  # a link is there now
+            raise _swapped(file) from error
         said = {"file": file.name, "reason": error.strerror or str(error)}
         if error.errno in PASSING:
             cure = outside_cure(error)
@@ -253,8 +256,9 @@ def _opened(file: SourceFile) -> int:
             "the source file cannot be opened", **said, cure="give the ingest the right to read it"
         ) from error
     if not regular or not stays:
-        gone = not os.fstat(number).st_nlink  # removed, or replaced, just now
+        names = os.fstat(number).st_nlink
         os.close(number)
+        gone = not names or not is_there(file.path)  # removed, replaced or moved, just now
         raise file_gone(file.name) if gone else _swapped(file)
     return number
 

@@ -209,7 +209,7 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(
         (there / "1970-01-01.csv").symlink_to(secret)
 
     for read in (read_bytes, stored_bytes):
-        with pytest.raises(InvalidRequest, match=r"leads elsewhere|cannot be opened"):
+        with pytest.raises(InvalidRequest, match="leads elsewhere"):
             read(file)
     with pytest.raises(InvalidRequest, match="leads elsewhere"):
         check_unchanged(file)

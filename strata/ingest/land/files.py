@@ -3,7 +3,8 @@
 A file belongs to the time that its path carries, as `path_time` finds it or as the declared path
 says with strftime directives (`landing/%Y/%m/%d/*.csv`).
 
-Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
+Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped. So
+are files in a folder that are not whole by their names, or lie beside others: see `beside`.
 """
 
 import io
@@ -19,6 +20,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
+from strata.ingest.land.beside import ends_alike, is_beside
 from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
 from strata.ingest.land.landing import (
     S3,
@@ -94,6 +96,8 @@ HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> list[SourceFile]:
     """Return the files that `paths` name, each once, sorted by path; folders are searched.
 
+    A file that is not whole by its name (`beside`) is found if its own path is named.
+
     A relative path starts at the current folder if it exists there, else at `root`. A path may
     itself be a link. A link below it that leads out of it and of `root` is refused, unless
     `follow_links`.
@@ -117,7 +121,8 @@ def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> 
                 root=root,
                 cure="check --from",
             )
-        found.update((file.path, file) for _, file in files)
+        alone = len(files) == 1 and files[0][0] == path.rpartition("/")[2]  # it may be the file
+        found.update((file.path, file) for below, file in files if alone or not is_beside(below))
     return [found[path] for path in sorted(found)]
 
 
@@ -316,6 +321,8 @@ def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFi
             cure="create it, or correct source.paths",
         )
     for relative, file in files:
+        if is_beside(relative) and not ends_alike(relative, declared):
+            continue
         if pattern is None:
             time_ms = path_time(relative)
         elif (match := pattern.fullmatch(relative)) is None:

@@ -25,10 +25,10 @@ ONE_MORE: Final = (
 )
 
 
-def named(header: Sequence[str]) -> list[str]:
+def field_names(header: Sequence[str]) -> list[str]:
     """Return the names of fields.
 
-    >>> named(["id", "name", ""])
+    >>> field_names(["id", "name", ""])
     ['id', 'name']
     """
     return list(header[:-1] if header[-1:] == [""] else header)

@@ -45,7 +45,7 @@ from strata.ingest.readers.csv_doubts import (
     doubted_numbers,
     null_words,
 )
-from strata.ingest.readers.csv_ends import ONE_MORE, named, without_end
+from strata.ingest.readers.csv_ends import ONE_MORE, field_names, without_end
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.found_numerals import (
@@ -83,7 +83,9 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     data = read_text(source)
     header, body = header_of(source, data)
     check_delimiter(source, data, header, names)
-    check_columns(source.name, named(header), names, optional=optional, **_where_names_are(source))
+    check_columns(
+        source.name, field_names(header), names, optional=optional, **_where_names_are(source)
+    )
     check_quotes(source, data)
     check_escapes(source, data)
     check_swallowed(source, data)
@@ -154,11 +156,11 @@ def csv_texts(source: SourceFile) -> pa.Table:
     """
     data = read_text(source)
     header, body = header_of(source, data)
-    check_columns(source.name, named(header), named(header), **_where_names_are(source))
+    check_columns(source.name, field_names(header), field_names(header), **_where_names_are(source))
     rows = data[body:]
     if not is_utf8(rows):  # ingest rejects such rows; see `doubts`
         rows = rows.decode(errors="replace").encode()
-    return _parse(source, rows, header)[0].select(range(len(named(header))))
+    return _parse(source, rows, header)[0].select(range(len(field_names(header))))
 
 
 def _parse(

@@ -367,7 +367,7 @@ def test_a_row_may_be_called_as_a_message(put) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "value"),
     [
-        (b'[{"id": 1},\n{"id": 2, "x": NaN}]', 2, '"id": 1},\n{"id": 2, "x": NaN}]'),
+        (b'[{"id": 1},\n{"id": 2, "x": NaN}]', 2, ' 1},\n{"id": 2, "x": NaN}]'),
         (b'[{"id": 1, "x": "\\ud83d"}]', 1, '[{"id": 1, "x": "\\ud83d"}]'),
         (b'[{"id": 1},]', 1, '[{"id": 1},]'),
         (b'[{"id": 1, "x": "\xff"}]', 1, ""),

@@ -44,6 +44,7 @@ __all__ = [
     "SourceFile",
     "Straight",
     "bytes_fingerprint",
+    "check_is_text",
     "check_unchanged",
     "files_at",
     "files_by_time",
@@ -226,7 +227,7 @@ def read_text(file: SourceFile) -> bytes:
             cure=f"CSV: source.encoding: {wide}; else convert it, for example by "
             "iconv -f UTF-16 -t UTF-8",
         )
-    _check_kind(file, data)
+    check_is_text(file, data)
     return data.removeprefix(BOM)
 
 
@@ -243,11 +244,11 @@ def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> 
 
 def _check_text(file: SourceFile, start: bytes) -> None:
     check_mark(file, file.dialect.encoding, start)
-    _check_kind(file, start)
+    check_is_text(file, start)
 
 
-def _check_kind(file: SourceFile, data: bytes) -> None:
-    """Refuse a file that begins as one that is no text does."""
+def check_is_text(file: SourceFile, data: bytes) -> None:
+    """Refuse a file that begins as one that is no text does. Raises: InvalidRequest."""
     kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
     if kind is not None and (b"\0" in data[:NO_TEXT_BYTES] or kind == "bzip2"):
         raise InvalidRequest(

@@ -122,6 +122,19 @@ def test_what_is_no_such_file_is_refused_by_name(tmp_path: Path, kind: str) -> N
 PACKINGS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
+@pytest.mark.parametrize("kind", ["orc", "parquet", "avro"])
+@pytest.mark.parametrize("data", [b"", b"a,b\n1,2\n"], ids=["empty", "another format"])
+def test_nothing_is_inferred_from_what_is_no_such_file(
+    tmp_path: Path, kind: str, data: bytes
+) -> None:
+    world = World(tmp_path)
+    (tmp_path / f"x.{kind}").write_bytes(data)
+
+    with pytest.raises(InvalidRequest, match="not a readable") as error:
+        infer(world.settings, "new", f"x.{kind}")
+    assert error.value.details["file"] == f"x.{kind}"
+
+
 @pytest.mark.parametrize("suffix", [*PACKINGS, ".zst", ".zstd"])
 def test_packed_files_are_unpacked(tmp_path: Path, suffix: str) -> None:
     world = World(tmp_path)

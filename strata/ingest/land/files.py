@@ -88,7 +88,11 @@ OTHERWISE: Final = {  # how files begin that are no text
     b"ORC": "orc",
     b"Obj\x01": "avro",
     b"SQLite format 3\0": "sqlite",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old file of Excel",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"ARROW1\0\0": "arrow",
 }
+TAR: Final = (257, b"ustar")  # what stands where in its first header
 NO_TEXT_BYTES: Final = 256  # the first ones, among which a file that is no text has a NUL
 CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
@@ -250,6 +254,7 @@ def _check_text(file: SourceFile, start: bytes) -> None:
 def check_is_text(file: SourceFile, data: bytes) -> None:
     """Refuse a file that begins as one that is no text does. Raises: InvalidRequest."""
     kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
+    kind = "tar" if data.startswith(TAR[1], TAR[0]) else kind
     if kind is not None and (b"\0" in data[:NO_TEXT_BYTES] or kind == "bzip2"):
         raise InvalidRequest(
             "the file is no text, and its name does not say so",

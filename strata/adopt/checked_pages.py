@@ -1,14 +1,16 @@
 """PyIceberg 0.12 with the checksums of Parquet's pages verified, for which it has no option."""
 
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.io import pyarrow as library
 from pyiceberg.manifest import FileFormat
 
+MADE_BY: Final = "_get_file_format"
+
 
 def check_pages() -> None:
     """Have PyIceberg refuse damaged pages, in this process and from now on."""
-    made = library._get_file_format
+    made = getattr(library, MADE_BY)
     if hasattr(made, "checks_pages"):
         return
 
@@ -17,4 +19,4 @@ def check_pages() -> None:
         return made(kind, **options, **more)
 
     checked.checks_pages = True  # type: ignore[attr-defined]
-    library._get_file_format = checked
+    setattr(library, MADE_BY, checked)

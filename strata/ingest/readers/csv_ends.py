@@ -56,10 +56,11 @@ def _filled(
 ) -> npt.NDArray[np.bool_]:
     """Return whether the last field has text; one that is null may be a word, such as NA."""
     has_text = pc.fill_null(pc.greater(pc.binary_length(last), 0), False)
-    filled: npt.NDArray[np.bool_] = np.asarray(has_text)
+    filled: npt.NDArray[np.bool_] = np.array(has_text)
     ends = ends_of_records(source, data)
     if not len(records) or len(ends) <= records[-1]:  # where the parser found others
         return filled
     null = np.asarray(last.is_null())
     letters = np.frombuffer(data, np.uint8)[ends[records] - 1]
-    return filled | (null & (letters != ord(source.dialect.delimiter)))
+    filled |= null & (letters != ord(source.dialect.delimiter))
+    return filled

@@ -60,7 +60,12 @@ def infer(  # noqa: PLR0913  what a person says of the files
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
-        raise InvalidRequest("there are no files to infer from", path=path)
+        raise InvalidRequest(
+            "there are no files to infer from",
+            path=path,
+            cure="a folder with files; one that is passed over in a folder (x.csv.tmp) is named "
+            "itself",
+        )
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
     chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()

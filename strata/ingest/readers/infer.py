@@ -17,7 +17,7 @@ from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.found_encoding import encoding_of
-from strata.ingest.readers.guess import Guess, common_type
+from strata.ingest.readers.guess import Guess, common_type, final_type
 from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
@@ -144,7 +144,7 @@ def _columns(
             known = columns.get(column, guess)
             columns[column] = common_type(known, guess, format_of(kind).untyped)
     check_spelling(names)
-    return columns, rows
+    return {column: final_type(guess) for column, guess in columns.items()}, rows
 
 
 def _written(dialect: Dialect | None) -> dict[str, Any]:

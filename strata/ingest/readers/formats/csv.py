@@ -43,6 +43,7 @@ from strata.ingest.readers.csv_doubts import (
     doubted_header,
     doubted_nulls,
     doubted_numbers,
+    doubted_rows,
     null_words,
 )
 from strata.ingest.readers.csv_ends import ONE_MORE, field_names, without_end
@@ -336,6 +337,7 @@ class Csv(TextFormat):
             found |= dict.fromkeys(doubted_bytes(file))
             found |= dict.fromkeys(doubted_header(file, types))
             tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
+            found |= dict.fromkeys(doubted_rows(file, tables[-1]))
             table = _plainly(tables[-1], marks)
             for name in table.column_names:
                 if types[name] == "string":

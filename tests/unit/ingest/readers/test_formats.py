@@ -339,6 +339,27 @@ def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     assert note.startswith("mark: - is read as null, 1 times")
 
 
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("id,x\n1,a\nid,x\n2,\n", "row 2"),
+        ("id;x\nid;x\n", "row 1"),
+        ("id,x\n1,x\nid,\n", None),
+        ("x\n1\nx\n", None),
+    ],
+)
+def test_names_that_stand_again_in_a_file_are_noted(
+    tmp_path: Path, text: str, row: str | None
+) -> None:
+    """As in what `cat *.csv` writes; the line is a row, and may make a column of numbers texts."""
+    world = World(tmp_path)
+    world.put("x.csv", text)
+
+    notes = [note for note in infer(world.settings, "new", "x.csv").notes if "repeats" in note]
+
+    assert [note.partition(" repeats")[0] for note in notes] == ([f"x.csv: {row}"] if row else [])
+
+
 def test_values_of_several_types_in_json_files_are_jsonb(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("in/1.jsonl", '{"a": 1, "b": "2024-01-01"}\n' * 3)

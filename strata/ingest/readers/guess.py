@@ -115,8 +115,10 @@ def _of_numbers(some: Sequence[Any]) -> str:
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
         small = all(-(2**63) <= int(value) < 2**63 for value in some)
         return _of_integers(some) if small else _numeric_or_json(some)
-    exact = all(type(value) is not NumberText or len(value) < LONG for value in some)
-    return "float64" if exact else _numeric_or_json(some)
+    texts = [str(value) for value in some if type(value) is NumberText]
+    exact = all(len(text) < LONG for text in texts)
+    held = exact and _all_read(pa.array(texts, pa.string()), "float64")  # 1e-400 is not
+    return "float64" if held else _numeric_or_json(some)
 
 
 def _of_integers(some: Sequence[Any]) -> str:

@@ -160,3 +160,15 @@ def test_whole_numbers_of_one_file_keep_their_digits_beside_fractions_of_another
     if kind == "jsonl" and wanted.startswith("numeric"):
         wanted = "numeric"
     assert [c["type"] for c in found.declaration["columns"]] == ["int64", wanted]
+
+
+@pytest.mark.parametrize("numbers", [["1e-400"], ["1e400", "0.5"], ["1", "-1E+999"]])
+def test_numbers_of_json_beyond_floats_are_proposed_as_what_holds_them(
+    tmp_path: Path, numbers: list[str]
+) -> None:
+    world = World(tmp_path)
+    world.put("x.jsonl", "".join(f'{{"x": {one}}}\n' for one in numbers))
+
+    [column] = infer(world.settings, "new", "x.jsonl").declaration["columns"]
+
+    assert column["type"] == "numeric"

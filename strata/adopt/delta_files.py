@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyarrow.dataset import FileSystemDataset, Fragment, ParquetFileFormat, ParquetReadOptions
+from pyarrow.dataset import (
+    FileSystemDataset,
+    Fragment,
+    ParquetFileFormat,
+    ParquetFragmentScanOptions,
+    ParquetReadOptions,
+)
 
 from strata.errors import InvalidRequest
 
@@ -18,6 +24,7 @@ MAPPED: Final = "columnMapping"  # the feature of tables whose files have other 
 READ_AHEAD: Final = 2
 # Spark writes INT96 times; in nanoseconds those far from now, as 9999-12-31, would overflow.
 OPTIONS: Final = ParquetReadOptions(coerce_int96_timestamp_unit="us")
+CHECKED: Final = ParquetFragmentScanOptions(page_checksum_verification=True)
 Marks = npt.NDArray[np.bool_]
 
 
@@ -46,7 +53,9 @@ class DeltaFile:
         """Yield the rows, in the columns of a version."""
         at = 0
         files = FileSystemDataset([self.fragment], columns, ParquetFileFormat())
-        for batch in files.to_batches(batch_readahead=READ_AHEAD, cache_metadata=False):
+        for batch in files.to_batches(
+            batch_readahead=READ_AHEAD, cache_metadata=False, fragment_scan_options=CHECKED
+        ):
             end = at + batch.num_rows
             counting = self._counting(at, end)
             yield batch if counting.all() else batch.filter(pa.array(counting))

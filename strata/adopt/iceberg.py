@@ -21,6 +21,7 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
 from strata.adopt.calendar import by_this_calendar
+from strata.adopt.checked_pages import check_pages
 from strata.adopt.inner import field_paths
 from strata.adopt.kept_nulls import keep_nulls
 from strata.adopt.peer import (
@@ -234,6 +235,7 @@ def _batches(
     `judged`: their calendar is; retractions are what the shard once took in.
     """
     keep_nulls()
+    check_pages()
     scan = ArrowScan(loaded.table.metadata, loaded.table.io, loaded.schema, AlwaysTrue())
     for task in tasks:
         rows = scan.to_record_batches([task])

@@ -134,7 +134,10 @@ def _header(raw: RawFile, spec: ShardSpec) -> list[str]:
 def _csv(header: Sequence[str], text: str, spec: ShardSpec) -> Fields:
     delimiter, nulls = spec.source.delimiter, spec.source.nulls
     found = twin.csv_fields(text.encode(errors="surrogateescape"), delimiter, nulls)
-    return dict(zip(header, found, strict=False))
+    fields = dict(zip(header, found, strict=False))
+    if header[-1:] == [""] and fields.pop("", None):  # behind the last delimiter
+        raise Unreadable
+    return fields
 
 
 def _value_of(fields: Fields, spec: ShardSpec) -> Value:

@@ -66,8 +66,8 @@ def no_file(name: str, **where: object) -> InvalidRequest:
         "no file came",
         shard=name,
         **where,
-        cure="look at the folder and the times in its paths; --empty closes the interval all the "
-        "same",
+        cure="look at the folder and the times in its paths (a name such as x.csv.tmp is passed "
+        "over); --empty closes the interval all the same",
     )
 
 

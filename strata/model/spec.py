@@ -343,8 +343,13 @@ def _check_marks(spec: ShardSpec) -> None:
 
 
 def _check_header(spec: ShardSpec) -> None:
-    """Refuse names of fields that are no names, or come twice. Raises: InvalidRequest."""
-    for name, count in Counter(spec.source.header).items():
+    """Refuse names of fields that are no names, or come twice. Raises: InvalidRequest.
+
+    An empty one behind others is none: each row ends with a delimiter.
+    """
+    header = spec.source.header
+    ends = len(header) > 1 and not header[-1]
+    for name, count in Counter(header[: len(header) - ends]).items():
         if count > 1 or not name.strip():
             raise InvalidRequest(
                 "the fields of a file need names of their own",

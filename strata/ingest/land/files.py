@@ -3,7 +3,8 @@
 A file belongs to the time that its path carries, as `path_time` finds it or as the declared path
 says with strftime directives (`landing/%Y/%m/%d/*.csv`).
 
-Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
+Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped. So
+are files in a folder that are not whole by their names, or lie beside others: see `beside`.
 """
 
 import io
@@ -19,6 +20,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
+from strata.ingest.land.beside import ends_alike, is_beside
 from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
 from strata.ingest.land.landing import (
     S3,
@@ -42,6 +44,7 @@ __all__ = [
     "SourceFile",
     "Straight",
     "bytes_fingerprint",
+    "check_is_text",
     "check_unchanged",
     "files_at",
     "files_by_time",
@@ -85,7 +88,11 @@ OTHERWISE: Final = {  # how files begin that are no text
     b"ORC": "orc",
     b"Obj\x01": "avro",
     b"SQLite format 3\0": "sqlite",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old file of Excel",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"ARROW1\0\0": "arrow",
 }
+TAR: Final = (257, b"ustar")  # what stands where in its first header
 NO_TEXT_BYTES: Final = 256  # the first ones, among which a file that is no text has a NUL
 CHUNK_BYTES: Final = 1 << 20
 HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
@@ -93,6 +100,8 @@ HASHED_TOGETHER: Final = 1000  # files that one task of a runner hashes
 
 def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> list[SourceFile]:
     """Return the files that `paths` name, each once, sorted by path; folders are searched.
+
+    A file that is not whole by its name (`beside`) is found if its own path is named.
 
     A relative path starts at the current folder if it exists there, else at `root`. A path may
     itself be a link. A link below it that leads out of it and of `root` is refused, unless
@@ -117,7 +126,8 @@ def files_at(root: str, paths: Sequence[str], *, follow_links: bool = False) -> 
                 root=root,
                 cure="check --from",
             )
-        found.update((file.path, file) for _, file in files)
+        alone = len(files) == 1 and files[0][0] == path.rpartition("/")[2]  # it may be the file
+        found.update((file.path, file) for below, file in files if alone or not is_beside(below))
     return [found[path] for path in sorted(found)]
 
 
@@ -221,7 +231,7 @@ def read_text(file: SourceFile) -> bytes:
             cure=f"CSV: source.encoding: {wide}; else convert it, for example by "
             "iconv -f UTF-16 -t UTF-8",
         )
-    _check_kind(file, data)
+    check_is_text(file, data)
     return data.removeprefix(BOM)
 
 
@@ -238,12 +248,13 @@ def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> 
 
 def _check_text(file: SourceFile, start: bytes) -> None:
     check_mark(file, file.dialect.encoding, start)
-    _check_kind(file, start)
+    check_is_text(file, start)
 
 
-def _check_kind(file: SourceFile, data: bytes) -> None:
-    """Refuse a file that begins as one that is no text does."""
+def check_is_text(file: SourceFile, data: bytes) -> None:
+    """Refuse a file that begins as one that is no text does. Raises: InvalidRequest."""
     kind = next((kind for begin, kind in OTHERWISE.items() if data.startswith(begin)), None)
+    kind = "tar" if data.startswith(TAR[1], TAR[0]) else kind
     if kind is not None and (b"\0" in data[:NO_TEXT_BYTES] or kind == "bzip2"):
         raise InvalidRequest(
             "the file is no text, and its name does not say so",
@@ -316,6 +327,8 @@ def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFi
             cure="create it, or correct source.paths",
         )
     for relative, file in files:
+        if is_beside(relative) and not ends_alike(relative, declared):
+            continue
         if pattern is None:
             time_ms = path_time(relative)
         elif (match := pattern.fullmatch(relative)) is None:

@@ -105,6 +105,8 @@ def _named(source: SourceFile, header: Sequence[str]) -> list[str]:
         )
     encoding = source.dialect.encoding
     found = [name if name.strip() else f"_c{number}" for number, name in enumerate(header)]
+    if source.dialect.header and not header[-1]:  # as it is kept beside a rejected row
+        found[-1] = ""
     for name in found:
         if clean(name) != name:
             raise InvalidRequest(

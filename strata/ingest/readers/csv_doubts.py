@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -60,6 +61,19 @@ def doubted_header(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
         yield (
             f"{file.name}: line 1 is read as the names of columns, and one is {number}; if it is a "
             "row, infer with --header and the names of the fields"
+        )
+
+
+def doubted_rows(file: SourceFile, texts: pa.Table) -> Iterator[str]:
+    """Yield a note if a row has the names of the columns: files were put behind one another."""
+    if texts.num_columns < 2:  # one word may be both
+        return
+    alike = [pc.equal(texts[name].cast(pa.string()), name) for name in texts.column_names]
+    first = pc.index(reduce(pc.and_, alike), True).as_py()
+    if first >= 0:
+        yield (
+            f"{file.name}: row {first + 1} repeats the names of the columns, and is taken for a "
+            "row; if files were put behind one another, leave such lines out"
         )
 
 

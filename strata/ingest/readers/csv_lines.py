@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.source import Located
 from strata.kernels.csv_scan import find_records, swallowing
+
+Ints = npt.NDArray[np.int64]
 
 
 def located_records(
@@ -31,6 +34,16 @@ def located_records(
         for start, stop, line in zip(starts.tolist(), stops.tolist(), lines.tolist(), strict=True)
     ]
     return [found[place] for place in places.tolist()]
+
+
+def ends_of_records(source: SourceFile, data: bytes) -> Ints:
+    """Return where the text of each record behind the header ends, before its line break."""
+    raw, delimiter = np.frombuffer(data, np.uint8), ord(source.dialect.delimiter)
+    none = np.zeros(0, np.int64)
+    total = find_records(raw, delimiter, none, none, none, none)
+    starts, stops, lines = (np.zeros(total, np.int64) for _ in range(3))
+    find_records(raw, delimiter, np.arange(total), starts, stops, lines)
+    return stops[int(source.has_header) :]
 
 
 def warm() -> None:

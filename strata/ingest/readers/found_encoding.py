@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import Reading, SourceFile, unpacked, wide_encoding
+from strata.ingest.land.files import Reading, SourceFile, check_is_text, unpacked, wide_encoding
 from strata.ingest.land.recode import MARK_BYTES, NEED_A_MARK
 from strata.model.charsets import UTF_8, parse_encoding
 
@@ -45,6 +45,7 @@ def _shown(file: SourceFile, looked_bytes: int) -> str:
         start = stream.read(CHUNK_BYTES)
         wide = wide_encoding(start[:MARK_BYTES])
         if wide is None:
+            check_is_text(file, start)
             _check_utf8(file, start, stream, looked_bytes)
             return UTF_8
     if wide in NEED_A_MARK:

@@ -30,7 +30,7 @@ FORMS: Final[Sequence[Marks]] = (
     *((",", mark) for mark in _QUOTES),
 )
 _LIKE: Final = r"^[+-]?[\d.,'\x{2019}_ \x{a0}\x{202f}]*\d[\d.,]*(?:[eE][+-]?\d+)?$"
-_MARKED: Final = r"\d[.,'\x{2019}_ \x{a0}\x{202f}]+\d|,\d|\d,"
+_MARKED: Final = r"\d[.,'\x{2019}_ \x{a0}\x{202f}]+\d|[.,]\d|\d[.,]"
 _GROUPED: Final = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"  # 1,234.5 and 1,234
 
 

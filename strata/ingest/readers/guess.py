@@ -26,6 +26,7 @@ NOT: Final = {  # texts that fit a type but were hardly meant so
 }
 NUMBER_TYPES: Final = ("int64", "float64", "numeric", f"numeric({MOST_DIGITS},0)")
 WHOLE: Final = f"numeric({MOST_DIGITS},0)"
+LONG_INTEGERS: Final = "int64, some beyond float64"  # until all files are known
 WHOLE_NUMBER: Final = r"^\s*-?\d+\s*$"
 LONG_NUMBER: Final = r"^\s*-?\d{16,}\s*$"  # a float64 may not hold it
 
@@ -35,6 +36,8 @@ Guess = tuple[str, bool]  # type, and whether there are nulls
 def guess_texts(values: pa.Array) -> Guess:
     """Return the type of texts."""
     found = type_of_texts(values)
+    if found == "int64" and not _float_holds(values.drop_null()):
+        found = LONG_INTEGERS
     return found or UNKNOWN, found is None or bool(values.null_count)
 
 
@@ -61,11 +64,15 @@ def type_of_texts(values: pa.Array) -> str | None:
 
 def _exact(texts: pa.Array) -> str:
     """Return the type for texts that are floats: another one where whole numbers lose digits."""
-    if not pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py():
-        long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
-        if all(int(float(text)) == int(text) for text in long):
-            return "float64"
+    if not pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py() and _float_holds(texts):
+        return "float64"
     return next((name for name in (WHOLE, "numeric") if _all_read(texts, name)), "string")
+
+
+def _float_holds(texts: pa.Array) -> bool:
+    """Return whether a float64 holds each long whole number among texts."""
+    long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
+    return all(int(float(text)) == int(text) for text in long)
 
 
 def _all_read(texts: pa.Array, name: str) -> bool:
@@ -91,7 +98,7 @@ def guess_values(values: Sequence[object]) -> Guess:
     if kinds == {bool}:
         return "bool", nulls
     if kinds == {int}:
-        return "int64", nulls
+        return _of_integers(some), nulls
     if kinds <= {int, float}:
         return "float64", nulls
     if kinds <= {int, float, NumberText}:
@@ -107,9 +114,16 @@ def _of_numbers(some: Sequence[Any]) -> str:
     """Return the type that holds numbers when some are kept as text."""
     if all(type(value) is int or INTEGER.fullmatch(str(value)) for value in some):
         small = all(-(2**63) <= int(value) < 2**63 for value in some)
-        return "int64" if small else _numeric_or_json(some)
-    exact = all(type(value) is not NumberText or len(value) < LONG for value in some)
-    return "float64" if exact else _numeric_or_json(some)
+        return _of_integers(some) if small else _numeric_or_json(some)
+    texts = [str(value) for value in some if type(value) is NumberText]
+    exact = all(len(text) < LONG for text in texts)
+    held = exact and _all_read(pa.array(texts, pa.string()), "float64")  # 1e-400 is not
+    return "float64" if held else _numeric_or_json(some)
+
+
+def _of_integers(some: Sequence[Any]) -> str:
+    exact = all(int(float(value)) == int(value) for value in some)
+    return "int64" if exact else LONG_INTEGERS
 
 
 def _numeric_or_json(some: Sequence[Any]) -> str:
@@ -168,12 +182,17 @@ def _guess_flat(kind: pa.DataType) -> str:
 def common_type(a: Guess, b: Guess, untyped: str = "string") -> Guess:
     """Return the type that holds the values of two files.
 
-    `untyped`: the type that holds values of any types.
+    `untyped`: the type that holds values of any types. `final_type` has to see the last one.
     """
     nulls = a[1] or b[1]
     if a[0] == b[0] or UNKNOWN in (a[0], b[0]):
         return a[0] or b[0], nulls
     kinds = {a[0], b[0]}
+    if kinds == {LONG_INTEGERS, "int64"}:
+        return LONG_INTEGERS, nulls
+    if LONG_INTEGERS in kinds:
+        (other,) = kinds - {LONG_INTEGERS}
+        return common_type((WHOLE, nulls), (other, nulls), untyped)
     if kinds <= set(_WRITTEN):
         return max(kinds, key=_WRITTEN.index), nulls
     if kinds == {"date", "timestamp"}:
@@ -182,6 +201,11 @@ def common_type(a: Guess, b: Guess, untyped: str = "string") -> Guess:
     if numbers <= _NUMBERS:
         return _number_type(kinds), nulls
     return (untyped if "jsonb" in kinds or numbers & (_NUMBERS | {"bool"}) else "string"), nulls
+
+
+def final_type(guess: Guess) -> Guess:
+    """Return the type of a column after all files."""
+    return ("int64", guess[1]) if guess[0] == LONG_INTEGERS else guess
 
 
 def _number_type(kinds: Collection[str]) -> str:

@@ -17,7 +17,7 @@ from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.found_encoding import encoding_of
-from strata.ingest.readers.guess import Guess, common_type
+from strata.ingest.readers.guess import Guess, common_type, final_type
 from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
@@ -60,7 +60,12 @@ def infer(  # noqa: PLR0913  what a person says of the files
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
-        raise InvalidRequest("there are no files to infer from", path=path)
+        raise InvalidRequest(
+            "there are no files to infer from",
+            path=path,
+            cure="a folder with files; one that is passed over in a folder (x.csv.tmp) is named "
+            "itself",
+        )
     kind = format or _format(files[0])
     step = max(1, (len(files) - 1) // (FILES - 1)) if len(files) > 1 else 1
     chosen = {f.path: f for f in (*files[::step][: FILES - 1], files[-1])}.values()
@@ -139,7 +144,7 @@ def _columns(
             known = columns.get(column, guess)
             columns[column] = common_type(known, guess, format_of(kind).untyped)
     check_spelling(names)
-    return columns, rows
+    return {column: final_type(guess) for column, guess in columns.items()}, rows
 
 
 def _written(dialect: Dialect | None) -> dict[str, Any]:

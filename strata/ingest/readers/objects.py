@@ -19,11 +19,12 @@ from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.exact_json import read_plainly, read_value
-from strata.ingest.values.shown import json_text
+from strata.ingest.values.shown import clean, json_text
 
 TOO_DEEP: Final = "nested too deeply"
 MANY: Final = 4_096  # lines that are read together if nothing is odd about them
 DIGITS: Final = re.compile(rb"[0-9.]+")
+NEAR: Final = 20  # letters around what is no JSON, to be shown
 LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
@@ -149,7 +150,8 @@ def read_array(source: SourceFile, data: bytes | None = None) -> Objects:
     try:
         found = read_value(data, exact=bool(exact_lines(data))) if data.strip() else []
     except orjson.JSONDecodeError as error:
-        raise _no_json(source, error.lineno, error.msg) from error
+        near = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
+        raise _no_json(source, error.lineno, error.msg, value=near) from error
     except RecursionError as error:
         raise _no_json(source, 1, TOO_DEEP) from error
     if found == [] and not source.is_whole:  # between two commas
@@ -166,13 +168,14 @@ def read_array(source: SourceFile, data: bytes | None = None) -> Objects:
     return Objects([items[n] for n in good], [n + first for n in good], text, malformed)
 
 
-def _no_json(source: SourceFile, line: int, reason: str) -> InvalidRequest:
+def _no_json(source: SourceFile, line: int, reason: str, **found: str) -> InvalidRequest:
     where = {} if source.is_whole else {"element": source.before + 1}
     return InvalidRequest(
         "the file is no JSON",
         file=source.name,
         **where,
         line=line,
+        **{name: clean(text) for name, text in found.items()},
         reason=reason,
         cure="one array of objects; for one object a line: source.format: jsonl",
     )

@@ -25,6 +25,8 @@ FAILS: Final = (  # what a foreign value raises in a library: never only a bug o
     OSError,
 )
 
+DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
 
 class _Said(str):
     """A piece of JSON text."""
@@ -57,15 +59,29 @@ def as_python(scalar: pa.Scalar) -> Any:
     if not scalar.is_valid:
         return None
     try:
-        if scalar.type == pa.time64("ns") and scalar.value % 1000:  # Python's times have no such
+        if pa.types.is_time(scalar.type) and _is_odd_time(scalar):
             return scalar.cast(pa.string()).as_py()
         return scalar.as_py()
     except FAILS:
         pass
     try:
-        return scalar.cast(pa.string()).as_py()
+        return _without_zone(scalar).cast(pa.string()).as_py()
     except FAILS:
         return f"a {scalar.type} that cannot be shown"
+
+
+def _is_odd_time(scalar: pa.Scalar) -> bool:
+    """Return whether Python has another time of day: this one is finer, or outside of a day."""
+    unit, value = scalar.type.unit, scalar.value
+    return (unit == "ns" and value % 1000 > 0) or not 0 <= value < DAY[unit]
+
+
+def _without_zone(scalar: pa.Scalar) -> pa.Scalar:
+    """Return a time in UTC without its zone: with one, Arrow writes the year in 16 bits."""
+    kind = scalar.type
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return scalar
+    return pa.scalar(scalar.value, pa.timestamp(kind.unit))
 
 
 def plain_row(table: pa.Table, row: int) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from strata.adopt.delta import DeltaPeer
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from tests.support.adopted import DeltaWorld, Mirror, rows_of
+from tests.support.damaged_pages import write_damaged
 from tests.support.marked import hide_rows
 
 
@@ -270,3 +271,14 @@ def test_times_of_spark_that_nanoseconds_cannot_hold_are_followed(
 
     assert mirror.adopt(peer).how == "files"
     assert mirror.read() == rows_of(pa.table(DeltaTable(str(at)).scan().read_all()))
+
+
+def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path) -> None:
+    write_damaged(tmp_path / "a.parquet", pa.table({"id": [1_000, 2_000, 3_000]}), "id", 1)
+    convert_to_deltalake(str(tmp_path))
+    peer = DeltaPeer.open(str(tmp_path))
+
+    with pytest.raises(Unavailable, match="failed to read this table") as error:
+        [list(file.batches()) for file in peer.files(peer.version(None))]
+
+    assert "checksum" in error.value.details["reason"]

@@ -12,8 +12,9 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 
 from strata.adopt.iceberg import IcebergPeer
-from strata.errors import InvalidRequest
+from strata.errors import InvalidRequest, Unavailable
 from tests.support.adopted import IcebergWorld, Mirror, made, rows_of
+from tests.support.damaged_pages import write_damaged
 from tests.support.deleting_files import EQUALITY, delete_positions
 
 
@@ -327,3 +328,18 @@ def test_a_null_list_of_records_stays_null(tmp_path: Path) -> None:
     peer = IcebergPeer.open(made_one.metadata_location)
     found = pa.Table.from_batches(peer.whole(peer.version(None)))
     assert found.to_pylist() == [rows[0], *rows[2:]]
+
+
+def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"id": [1_000, 2_000, 3_000]})
+    write_damaged(tmp_path / "a.parquet", table, "id", 1)
+    catalog = InMemoryCatalog("lake", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("shop")
+    made_one = catalog.create_table("shop.sent", schema=table.schema)
+    made_one.add_files([f"file://{tmp_path}/a.parquet"])
+    peer = IcebergPeer.open(made_one.metadata_location)
+
+    with pytest.raises(Unavailable, match="failed to read this table") as error:
+        list(peer.whole(peer.version(None)))
+
+    assert "checksum" in error.value.details["reason"]

@@ -43,8 +43,10 @@ from strata.ingest.readers.csv_doubts import (
     doubted_header,
     doubted_nulls,
     doubted_numbers,
+    doubted_rows,
     null_words,
 )
+from strata.ingest.readers.csv_ends import ONE_MORE, field_names, without_end
 from strata.ingest.readers.csv_lines import located_records
 from strata.ingest.readers.file_ranges import TextFormat
 from strata.ingest.readers.found_numerals import (
@@ -67,10 +69,6 @@ from strata.updates.order import one_chunk
 BLOCK_BYTES: Final = 64 << 20  # a record may not be longer
 MIN_BLOCK_BYTES: Final = 1 << 16
 _BREAKS: Final = re.compile(rb"[\r\n]*+")
-_ONE_MORE: Final = (
-    "give each field a name: R's write.table leaves out that of the first column, unless "
-    "col.names = NA; a delimiter at the end of each row makes one field more"
-)
 
 
 def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str] = ()) -> RawFile:
@@ -86,26 +84,30 @@ def read_csv(source: SourceFile, names: Sequence[str], optional: Collection[str]
     data = read_text(source)
     header, body = header_of(source, data)
     check_delimiter(source, data, header, names)
-    check_columns(source.name, header, names, optional=optional, **_where_names_are(source))
+    check_columns(
+        source.name, field_names(header), names, optional=optional, **_where_names_are(source)
+    )
     check_quotes(source, data)
     check_escapes(source, data)
     check_swallowed(source, data)
     table, invalid = _parse(source, data[body:], header)
-    skipped = [row.number - 1 for row in invalid]  # among the records after the header
-    total = table.num_rows + len(skipped)
+    reasons = {row.number - 1: _count(row) for row in invalid}  # by record after the header
+    total = table.num_rows + len(reasons)
+    table = without_end(source, data, table, reasons)
+    skipped = sorted(reasons)
     lines = located_records(source, data, skipped, total)
     line = one_line(header, source.dialect.delimiter)
     encoding = source.dialect.encoding
     malformed = [
-        replace(_malformed(source, row, where), header=said_header(line, where[1], encoding))
-        for row, where in zip(invalid, lines, strict=True)
+        Reject(source.name, at, None, None, reasons[one], text, said_header(line, text, encoding))
+        for one, (at, text) in zip(skipped, lines, strict=True)
     ]
     if source.is_whole and not table.num_rows and len(malformed) >= WRONG_SHAPE_ROWS:
         raise InvalidRequest(
             "no row of the file fits its header",
             **details(malformed[0]),
-            cure=_ONE_MORE
-            if all(row.actual_columns == len(header) + 1 for row in invalid)
+            cure=ONE_MORE
+            if invalid and all(row.actual_columns == len(header) + 1 for row in invalid)
             else "quoted with double quotes; check source.format and source.delimiter",
         )
 
@@ -155,12 +157,11 @@ def csv_texts(source: SourceFile) -> pa.Table:
     """
     data = read_text(source)
     header, body = header_of(source, data)
-    check_columns(source.name, header, header, **_where_names_are(source))
+    check_columns(source.name, field_names(header), field_names(header), **_where_names_are(source))
     rows = data[body:]
     if not is_utf8(rows):  # ingest rejects such rows; see `doubts`
         rows = rows.decode(errors="replace").encode()
-    table, _ = _parse(source, rows, header)
-    return table
+    return _parse(source, rows, header)[0].select(range(len(field_names(header))))
 
 
 def _parse(
@@ -225,9 +226,8 @@ def _parse_bytes(
     return pa.Table.from_arrays(columns, table.column_names), invalid
 
 
-def _malformed(source: SourceFile, row: pacsv.InvalidRow, where: Located) -> Reject:
-    reason = f"{row.actual_columns} fields where the header has {row.expected_columns}"
-    return Reject(source.name, where[0], None, None, reason, where[1])
+def _count(row: pacsv.InvalidRow) -> str:
+    return f"{row.actual_columns} fields where the header has {row.expected_columns}"
 
 
 def _is_blank(text: bytes) -> bool:
@@ -337,6 +337,7 @@ class Csv(TextFormat):
             found |= dict.fromkeys(doubted_bytes(file))
             found |= dict.fromkeys(doubted_header(file, types))
             tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
+            found |= dict.fromkeys(doubted_rows(file, tables[-1]))
             table = _plainly(tables[-1], marks)
             for name in table.column_names:
                 if types[name] == "string":

@@ -166,8 +166,8 @@ class Orc(GroupedFormat):
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
-        with open_file(file) as stream:
-            return guess_schema(po.ORCFile(stream).schema)
+        with orc_file(file) as opened:
+            return guess_schema(opened.schema)
 
 
 FORMAT = Orc()

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,9 @@ from strata.ingest.readers.table import (
     guess_schema,
     raw_table,
 )
+
+CHECKSUM: Final = "CRC checksum"  # in what Arrow says of a damaged page
+CHECK: Final = "check source.format"
 
 
 def read_parquet(
@@ -78,19 +81,22 @@ def _texts_of(source: SourceFile, texts: list[str]) -> AbstractContextManager[An
 
 @contextmanager
 def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
-    """Open a Parquet file, with options of `ParquetFile`.
+    """Open a Parquet file, with options of `ParquetFile`; checksums of its pages are verified.
 
-    Raises: InvalidRequest if it is not a Parquet file, also while it is read.
+    Raises: InvalidRequest if it is not a Parquet file, or is damaged, also while it is read.
     """
     try:
-        with open_file(source) as stream, pq.ParquetFile(stream, **options) as file:
+        with (
+            open_file(source) as stream,
+            pq.ParquetFile(stream, page_checksum_verification=True, **options) as file,
+        ):
             yield file
     except DAMAGED as error:
         raise InvalidRequest(
             "not a readable Parquet file",
             file=source.name,
             reason=str(error),
-            cure="check source.format",
+            cure="fetch it again: a page is damaged" if CHECKSUM in str(error) else CHECK,
         ) from error
 
 

@@ -108,6 +108,39 @@ def test_files_come_by_time_and_markers_are_passed_over(tmp_path: Path) -> None:
     ]
 
 
+BESIDE = (
+    "2013-01-01.csv.tmp", "2013-01-01.csv.TEMP", "2013-01-01.csv.part", "2013-01-01.csv.partial",
+    "2013-01-01.csv.filepart", "2013-01-01.csv.crdownload", "2013-01-01.csv._COPYING_",
+    "2013-01-01.csv_.gstmp", "2013-01-01.csv.inprogress", "2013-01-01.csv~", "2013-01-01.csv.bak",
+    "2013-01-01.csv.swp", "#2013-01-01.csv#", "~$2013-01-01.csv", "2013-01-01.csv.crc",
+    "2013-01-01.csv.md5", "last.csv.tmp", "a/b/2013-01-01.csv.tmp",
+)  # fmt: skip
+WHOLE = ("2013-01-01.part.csv", "a.tmp/2013-01-01.csv", "#2013-01-01.csv", "part-2013-01-01")
+
+
+def test_files_that_are_not_whole_or_lie_beside_others_are_passed_over(tmp_path: Path) -> None:
+    fill(tmp_path, *(f"in/{name}" for name in (*BESIDE, *WHOLE)))
+
+    for found in (files_by_time(str(tmp_path), ["in/"]), files_at(str(tmp_path), ["in"])):
+        assert {f.name for f in found} == {f"in/{name}" for name in WHOLE}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_file_that_is_named_is_taken_as_it_is_called(tmp_path: Path, name: str) -> None:
+    fill(tmp_path, f"in/{name}")
+
+    assert [f.name for f in files_at(str(tmp_path), [f"in/{name}"])] == [f"in/{name}"]
+    assert [f.name for f in files_at(str(tmp_path), [str(tmp_path / "in" / name)])]
+
+
+def test_a_path_may_declare_files_that_are_called_so(tmp_path: Path) -> None:
+    fill(tmp_path, "in/2013-01-01.csv.part", "in/2013-01-02.csv.PART", "in/2013-01-02.csv.tmp")
+
+    found = files_by_time(str(tmp_path), ["in/%Y-%m-%d.csv.part", "in/2013-01-02.csv.PART"])
+
+    assert [f.name for f in found] == ["in/2013-01-01.csv.part", "in/2013-01-02.csv.PART"]
+
+
 def test_a_file_without_a_time_is_refused_by_name(tmp_path: Path) -> None:
     fill(tmp_path, "in/2013-01-01.csv", "in/last.csv")
 

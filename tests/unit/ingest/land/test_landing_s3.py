@@ -97,6 +97,25 @@ def test_a_key_with_two_slashes_in_a_row_is_taken_in(
         assert world.ingest(lower=0, upper=DAY)["taken_before"] == 3
 
 
+def test_a_key_that_is_not_whole_by_its_name_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken in, and once more when it was renamed."""
+    moto = pytest.importorskip("moto", reason="moto is not installed: make setup")
+    for name, value in seaweed.IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    root = "s3://landing/tmp?region=us-east-1"
+    with moto.mock_aws():
+        client = new_client(S3Address.parse(root))
+        client.create_bucket(Bucket="landing")
+        for name in ("1970-01-01.csv.tmp", "1970-01-01.csv", "x.csv~"):
+            client.put_object(Bucket="landing", Key=f"tmp/in/{name}", Body=b"id\n1\n")
+
+        assert [f.name for f in files_by_time(root, ["in/"])] == ["in/1970-01-01.csv"]
+        assert [f.name for f in files_at(root, ["in"])] == ["in/1970-01-01.csv"]
+        assert [f.name for f in files_at(root, ["in/x.csv~"])] == ["in/x.csv~"]
+
+
 def test_named_objects_and_large_ones_in_pieces(url: str, tmp_path: Path) -> None:
     columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
     at = Landing(url, tmp_path, columns=columns, source={"format": "csv"})

@@ -153,6 +153,8 @@ def test_the_delimiter_of_a_file_is_named_where_another_is_declared(put, declare
         (gzip.compress(b"a\n1\n", mtime=0), "gzip"),
         (bz2.compress(b"a\n1\n"), "bzip2"),
         (b"PK\x03\x04\x14\x00\x06", "zip, as files of Excel are"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 16, "an old file of Excel"),
+        (b"a.csv" + b"\0" * 252 + b"ustar\x0000", "tar"),
     ],
 )
 def test_a_file_that_is_no_text_is_named_as_what_it_is(put, data: bytes, kind: str) -> None:

@@ -122,6 +122,19 @@ def test_what_is_no_such_file_is_refused_by_name(tmp_path: Path, kind: str) -> N
 PACKINGS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
+@pytest.mark.parametrize("kind", ["orc", "parquet", "avro"])
+@pytest.mark.parametrize("data", [b"", b"a,b\n1,2\n"], ids=["empty", "another format"])
+def test_nothing_is_inferred_from_what_is_no_such_file(
+    tmp_path: Path, kind: str, data: bytes
+) -> None:
+    world = World(tmp_path)
+    (tmp_path / f"x.{kind}").write_bytes(data)
+
+    with pytest.raises(InvalidRequest, match="not a readable") as error:
+        infer(world.settings, "new", f"x.{kind}")
+    assert error.value.details["file"] == f"x.{kind}"
+
+
 @pytest.mark.parametrize("suffix", [*PACKINGS, ".zst", ".zstd"])
 def test_packed_files_are_unpacked(tmp_path: Path, suffix: str) -> None:
     world = World(tmp_path)
@@ -324,6 +337,27 @@ def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     number = world.put("y.csv", "n,mark\n-,-\n5,a\n")
     (note,) = infer(world.settings, "new", number).notes
     assert note.startswith("mark: - is read as null, 1 times")
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("id,x\n1,a\nid,x\n2,\n", "row 2"),
+        ("id;x\nid;x\n", "row 1"),
+        ("id,x\n1,x\nid,\n", None),
+        ("x\n1\nx\n", None),
+    ],
+)
+def test_names_that_stand_again_in_a_file_are_noted(
+    tmp_path: Path, text: str, row: str | None
+) -> None:
+    """As in what `cat *.csv` writes; the line is a row, and may make a column of numbers texts."""
+    world = World(tmp_path)
+    world.put("x.csv", text)
+
+    notes = [note for note in infer(world.settings, "new", "x.csv").notes if "repeats" in note]
+
+    assert [note.partition(" repeats")[0] for note in notes] == ([f"x.csv: {row}"] if row else [])
 
 
 def test_values_of_several_types_in_json_files_are_jsonb(tmp_path: Path) -> None:

@@ -102,3 +102,19 @@ def test_only_csv_has_an_encoding(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidRequest, match="said of CSV only"):
         infer(world.settings, "new", "x.jsonl", encoding="latin-1")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (gzip.compress(TEXT.encode(), mtime=0), "gzip"),
+        (b"PAR1\x15\0\xbc", "parquet"),
+        (b"SQLite format 3\0\x10\0\xdf", "sqlite"),
+    ],
+)
+def test_what_is_no_text_has_no_encoding(tmp_path: Path, data: bytes, kind: str) -> None:
+    """Another encoding would not help, and was the cure."""
+    with pytest.raises(InvalidRequest, match="the file is no text") as refused:
+        encoding_of([put(tmp_path, "x.csv", data)], 1_000)
+
+    assert refused.value.details["begins_as"] == kind

@@ -45,6 +45,8 @@ def test_marks_that_decide_themselves(columns: list[list[str]], marks: tuple[str
         [["1,234"]],  # a fraction, or a thousand
         [["1.5", "2.25"]],
         [["1,5"], ["1.5"]],  # two ways in one file
+        [["1,5"], ["5."]],
+        [["1.234,5"], [".5", "7"]],
         [["1,5", "a"]],
         [["1 234"]],  # may be a number of a house, or of a phone
         [["0049,5"]],

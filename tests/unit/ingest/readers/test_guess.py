@@ -1,14 +1,17 @@
 """The types that are proposed for columns of Arrow: one for each way to hold the same values."""
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from strata.ingest.readers.guess import common_type, guess_arrow, type_of_texts
+from strata.ingest.readers.infer import infer
 from strata.ingest.values.cast import Cast, from_arrow, from_text
 from strata.model.types import ColumnType, parse_type
+from tests.unit.ingest.test_engine import World
 
 
 @pytest.mark.parametrize(
@@ -121,3 +124,51 @@ def test_the_type_for_values_of_two_files(one: str, other: str, both: str) -> No
     for a, b in ((one, other), (other, one)):
         assert common_type((a, False), (b, True), "jsonb") == (both, True)
     assert common_type(("jsonb", False), ("string", False), "string") == ("string", False)
+
+
+LONG = "9007199254740993"  # no float64 equals it
+
+
+@pytest.mark.parametrize(
+    ("texts", "together"),
+    [
+        ([LONG, "0.5"], "numeric"),
+        (["0.5", LONG], "numeric"),
+        ([LONG, "7"], "int64"),
+        (["7", LONG, "8"], "int64"),
+        (["7", LONG, "8", "0.5"], "numeric"),
+        ([LONG, "9223372036854775808"], "numeric(38,0)"),
+        (["9007199254740992", "0.5"], "float64"),
+        ([LONG, "a"], None),
+        ([LONG, ""], "int64"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_whole_numbers_of_one_file_keep_their_digits_beside_fractions_of_another(
+    tmp_path: Path, kind: str, texts: list[str], together: str | None
+) -> None:
+    """They became the nearest float64, and in one file they did not."""
+    for number, text in enumerate(texts):
+        value = text if text[:1].isdigit() else f'"{text}"' if text else "null"
+        line = f'{{"n": 1, "x": {value}}}\n' if kind == "jsonl" else f"n,x\n1,{text}\n"
+        (tmp_path / f"{number}.{kind}").write_text(line)
+    world = World(tmp_path / "world")
+
+    found = infer(world.settings, "new", str(tmp_path))
+
+    wanted = together or ("string" if kind == "csv" else "jsonb")
+    if kind == "jsonl" and wanted.startswith("numeric"):
+        wanted = "numeric"
+    assert [c["type"] for c in found.declaration["columns"]] == ["int64", wanted]
+
+
+@pytest.mark.parametrize("numbers", [["1e-400"], ["1e400", "0.5"], ["1", "-1E+999"]])
+def test_numbers_of_json_beyond_floats_are_proposed_as_what_holds_them(
+    tmp_path: Path, numbers: list[str]
+) -> None:
+    world = World(tmp_path)
+    world.put("x.jsonl", "".join(f'{{"x": {one}}}\n' for one in numbers))
+
+    [column] = infer(world.settings, "new", "x.jsonl").declaration["columns"]
+
+    assert column["type"] == "numeric"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.json_table import SMALL_BYTES
-from strata.ingest.readers.jsonl import exact_lines, one_by_one, read_jsonl, read_objects
+from strata.ingest.readers.jsonl import exact_lines, one_by_one, read_json, read_jsonl, read_objects
 from strata.ingest.readers.objects import read_lines
 from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
 from strata.ingest.values.cast import from_objects
@@ -362,3 +362,26 @@ def test_a_row_may_be_called_as_a_message(put) -> None:
         ("a record", ["key", "note"]),
     ):
         assert not read_jsonl(put(orjson.dumps(MESSAGES[what]) + b"\n"), names).malformed
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "value"),
+    [
+        (b'[{"id": 1},\n{"id": 2, "x": NaN}]', 2, ' 1},\n{"id": 2, "x": NaN}]'),
+        (b'[{"id": 1, "x": "\\ud83d"}]', 1, '[{"id": 1, "x": "\\ud83d"}]'),
+        (b'[{"id": 1},]', 1, '[{"id": 1},]'),
+        (b'[{"id": 1, "x": "\xff"}]', 1, ""),
+    ],
+)
+def test_an_array_that_is_no_json_is_refused_with_what_is_there(
+    tmp_path: Path, text: bytes, line: int, value: str
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text)
+
+    with pytest.raises(InvalidRequest, match="the file is no JSON") as error:
+        read_json(SourceFile(str(path), "x.json", len(text)), ["id", "x"])
+
+    details = error.value.details
+    assert (details["file"], details["line"]) == ("x.json", line)
+    assert value in details["value"]

@@ -16,6 +16,7 @@ from strata.ingest.readers.source import WantedColumn, rejects, typed_rows
 from strata.ingest.readers.spread import row_bytes
 from strata.ingest.values.cast import from_arrow
 from strata.model.types import parse_type
+from tests.support.damaged_pages import write_damaged
 
 
 def put(folder: Path, table: pa.Table) -> SourceFile:
@@ -49,6 +50,19 @@ def test_a_file_of_the_wrong_shape_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
         list(read_parquet(SourceFile(str(tmp_path / "y.parquet"), "y.parquet", 8), ["a"]))
     assert error.value.details["file"] == "y.parquet"
+
+
+@pytest.mark.parametrize("piece", [None, FileRange(0, 1, 1)])
+def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path, piece: FileRange | None) -> None:
+    path = tmp_path / "x.parquet"
+    write_damaged(path, pa.table({"a": [1_000, 2_000, 3_000]}), "a", 1)
+    file = SourceFile(str(path), "x.parquet", path.stat().st_size, piece=piece)
+
+    with pytest.raises(InvalidRequest, match="not a readable Parquet file") as error:
+        list(read_parquet(file, ["a"]))
+
+    assert error.value.details["file"] == "x.parquet"
+    assert error.value.cure == "fetch it again: a page is damaged"
 
 
 @pytest.mark.parametrize("columns", [("l",), ("id", "l"), ("l", "id")])

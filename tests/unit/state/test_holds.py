@@ -166,3 +166,12 @@ def test_a_hold_does_not_take_the_name_of_a_label_or_a_consumer(state: State, na
         hold(state, 1000, name=name, since=20, lease_ms=100, owner="me")
     with pytest.raises(InvalidRequest, match="a hold of this name is a"):
         hold_critical(state, 1000, name=name, since=20, expected="", opaque="me")
+
+
+def test_a_hold_is_renewed_by_its_owner_alone(state: State) -> None:
+    state, _ = hold(state, 1000, name="reader", since=20, lease_ms=500, owner="ann")
+    for other in ("bob", ""):
+        with pytest.raises(Fenced, match="another owner"):
+            renew(state, 1100, name="reader", lease_ms=500, owner=other)
+
+    assert renew(state, 1100, name="reader", lease_ms=500, owner="ann")[1].expires_ms == 1600

@@ -8,7 +8,7 @@ from strata.errors import InvalidRequest
 from strata.state.holds import LABEL, hold, hold_critical, release
 from strata.state.labels import Label, drop_labels, find_label, labels_of, set_label
 from strata.state.state import State
-from strata.state.tombstone import bring_back
+from strata.state.tombstone import bring_back, drop
 from strata.state.transitions import advance_since, append, create
 from tests.support.batches import batch, spec
 
@@ -80,3 +80,10 @@ def test_each_commit_keeps_the_walltime_of_its_state(state: State) -> None:
     assert times == [5, 6, 7]  # the clock stands still, and walltimes grow
     assert state.walltime_ms == 7
     assert replace(state.commits[0], at_ms=0) != state.commits[0]
+
+
+def test_a_dropped_shard_has_no_labels_to_take_away(state: State) -> None:
+    state, _ = set_label(state, 6, name="release-1", time=14)
+    dropped, _ = drop(state, 7, by="ann", reason="a trial", force=True)
+    with pytest.raises(InvalidRequest, match="dropped"):
+        drop_labels(dropped, 8, names=("release-1",))

@@ -324,3 +324,29 @@ def test_the_commands_of_a_difference_are_for_a_shell(
     found = [shlex.split(command) for command in column_commands(state.relation, asked)]
 
     assert found == [["strata", "schema", *words] for words in commands]
+
+
+def test_each_default_of_a_declaration_is_looked_at() -> None:
+    wrong = {"name": "n", "type": "int16", "default": "x"}
+    columns = [COLUMNS[0], {"name": "note", "type": "string"}, wrong]
+    asked = parse_spec({"name": "items", "columns": columns, "key": ["id"]})
+    with pytest.raises(InvalidRequest, match="default does not fit"):
+        Machine(memory_stores()).create(asked)
+
+
+@pytest.mark.parametrize(
+    ("names", "field", "after"),
+    [
+        ({}, "note", "remark"),
+        ({"Bemerkung": "note"}, "Bemerkung", "Bemerkung"),  # the source keeps its own name
+    ],
+)
+def test_a_field_without_a_name_in_its_file_follows_its_column(
+    names: dict[str, str], field: str, after: str
+) -> None:
+    source = {"format": "csv", "header": ["id", field, "size"], "names": names}
+    asked = spec(columns=COLUMNS, key=["id"], source=source)
+
+    state = changed(create(asked, 1000), RenameColumn("note", "remark"))
+
+    assert list(state.spec.source.header) == ["id", after, "size"]

@@ -9,6 +9,7 @@ from strata.errors import InvalidRequest
 from strata.state.schema import AddColumn, DropColumn
 from tests.unit.ingest.changes.test_altered import TEXT, change, event, mysql, postgres, world_of
 from tests.unit.ingest.changes.test_tasks import put, run
+from tests.unit.ingest.changes.test_tasks import world_of as stream_of
 from tests.unit.ingest.readers import test_position as places
 from tests.unit.ingest.test_engine import World
 
@@ -40,7 +41,7 @@ def come_again(root: Path) -> World:
 
 
 def another_snapshot(root: Path) -> World:
-    world = places.world_of(root, "debezium")
+    world = stream_of(root, "debezium")
     put(world, 1, places.FIRST)
     put(world, 2, places.THEN)
     put(world, 3, places.AGAIN)
@@ -69,7 +70,7 @@ def test_a_day_is_refused_that_does_not_follow_the_days_before(
 
 @pytest.mark.parametrize("policy", ["replace", "merge"])
 def test_a_snapshot_that_is_declared_passes(tmp_path: Path, policy: str) -> None:
-    world = places.world_of(tmp_path, "debezium", snapshots=policy)
+    world = stream_of(tmp_path, "debezium", snapshots=policy)
     put(world, 1, places.FIRST)
     put(world, 3, places.AGAIN)
 

@@ -19,7 +19,7 @@ from strata.ingest.land.files import (
     read_bytes,
 )
 from strata.model.settings import IngestSettings, Settings
-from strata.store.s3_client import S3Address, new_client
+from strata.store.s3_client import S3Address, S3Client, new_client
 from strata.store.s3_read import Bucket
 from tests.support import seaweed
 from tests.unit.ingest.test_engine import DAY, World
@@ -213,3 +213,34 @@ def test_a_sorted_object_stays_where_it_is(url: str, tmp_path: Path) -> None:
     at.put("a b?/x=1.parquet", b"PAR1 something else")
     with pytest.raises(Corrupt, match="changed or removed by its owner"):
         at.world.rows()
+
+
+def test_a_shorter_object_of_a_server_that_compares_no_tags_has_changed(
+    mocked: tuple[World, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `S3 refused a request: InvalidRange`, without a cure."""
+    world, client = mocked
+    ask = S3Client.ask
+
+    def replaced(self: S3Client, operation: str, **how: Any) -> Any:
+        how.pop("IfMatch", None)
+        if operation == "get_object":
+            client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"")
+        return ask(self, operation, **how)
+
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"id\n1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(S3Client, "ask", replaced)
+        with pytest.raises(Unavailable, match="changed while it was read"):
+            world.ingest(lower=0, upper=DAY)
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"id\n2\n")
+    assert world.ingest(lower=0, upper=DAY)["files"] == 1
+
+
+def test_an_object_in_an_archive_has_a_cure(mocked: tuple[World, Any]) -> None:
+    world, client = mocked
+    where = {"Bucket": "landing", "Key": "root/in/1970-01-01.csv"}
+    client.put_object(**where, Body=b"id\n1\n", StorageClass="GLACIER")
+    with pytest.raises(Unavailable, match="InvalidObjectState") as refused:
+        world.ingest(lower=0, upper=DAY)
+    assert "restore-object" in str(refused.value.cure)

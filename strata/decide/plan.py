@@ -32,6 +32,8 @@ from strata.expr.filter import Filter
 from strata.format.manifest import SCHEMA, PartRef, part_refs
 from strata.format.pages import INDEX_SCHEMA
 from strata.kernels.arrays import Ints
+from strata.machine.machine import Machine
+from strata.machine.replaced import unless_dropped
 from strata.model.spec import MODES
 from strata.model.time import MIN_TIME
 from strata.parts.manifests import StoredPiece
@@ -64,8 +66,8 @@ def plan_read(  # noqa: PLR0913 - options, by name
     decision. No option of a reader may reach it.
 
     Errs: may fetch a part without a needed row, never leaves out a part that has one.
-    Raises: InvalidRequest for an `as_of` outside [since, upper) or an unknown pushdown; Corrupt
-    for a bad manifest.
+    Raises: InvalidRequest for an `as_of` outside [since, upper), an unknown pushdown, and a shard
+    that was dropped and swept since; Corrupt for a bad manifest.
     Cost: one manifest for each batch that is not dropped; of a manifest in pages, those that their
     unions cannot rule out, and none if everything is fetched.
     """
@@ -75,7 +77,8 @@ def plan_read(  # noqa: PLR0913 - options, by name
         return ReadPlan(state.name, MIN_TIME, applied)
     percent = _sample_percent(state, mode, applied)
     search = _Search(_question(state, filter, applied), f"{state.seqno}/{at}", percent, groups)
-    search.go(stores, descend(stores, state, search.question, at))
+    with unless_dropped(Machine(stores), state.name):
+        search.go(stores, descend(stores, state, search.question, at))
     return search.plan(state, at, applied)
 
 

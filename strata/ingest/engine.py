@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
-from strata.ingest.changes.settle import Settler, check_rejected, check_verified
+from strata.ingest.changes.settle import Preview, Settler, check_rejected, check_verified
 from strata.ingest.changes.tasks import check_stage, stage_task
-from strata.ingest.commit import Committer, preview_of, report_of, report_of_known, turns_shown
+from strata.ingest.commit import Committer, report_of, report_of_known, turns_shown
 from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
 from strata.ingest.plan import ingest_tasks, split_large
@@ -185,7 +185,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
         committer = Committer(machine, state, ledger, writer)
         finish: Callable[[Work, Sequence[TaskResult]], IngestReport]
         if dry_run:
-            finish = partial(preview_of, state)
+            finish = Preview(state, ledger).show
         elif state.spec.source.envelope in ORDERED:
             finish = Settler(stores, placed, runner, committer, write_format, worth=worth).settle
         else:

@@ -94,6 +94,7 @@ class Ledger:
         self._short = {key: table for key, table in tables.items() if table.num_rows <= SHORT_FILES}
         self.rows = _newest(pa.concat_tables([SCHEMA.empty_table(), *tables.values()]))
         self._confirmed = SCHEMA.empty_table()  # rows with new times, of files with the same bytes
+        self._foreseen: Mapping[str, int] = {}
 
     def watched_from(self) -> int | None:
         """Return the time from which on the ledger knows all files; None: it knows none."""
@@ -144,11 +145,15 @@ class Ledger:
 
     def turns(self) -> dict[str, int]:
         """Return the first place of each turn that the change stream has shown."""
-        found: dict[str, int] = {}
+        found = dict(self._foreseen)
         for text in pc.unique(self.rows["turns"].drop_null()).to_pylist():
             for key, place in orjson.loads(text).items():
                 found[key] = min(found.get(key, place), place)
         return found
+
+    def foresee(self, turns: Turns) -> None:
+        """Go on as if a commit had taken in files that show these turns."""
+        self._foreseen = done_turns(self.turns(), turns)
 
     def with_files(
         self,

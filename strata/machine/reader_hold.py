@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 from strata.errors import Conflict, StrataError, Unavailable
 from strata.machine.heartbeat import beating
 from strata.machine.machine import Machine
+from strata.machine.replaced import unless_dropped
 from strata.model.settings import ReadSettings
 from strata.state.holds import carry_on, check_hold_name, hold, release
 from strata.state.state import Hold, State
@@ -56,7 +57,7 @@ def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> 
     """Yield the newest state of a shard; its parts stay stored exactly until the block ends.
 
     `purpose` is part of the name of the hold, which `strata holds` shows.
-    Raises: as `held_state`.
+    Raises: as `held_state`, and where the shard is dropped and swept meanwhile.
     Cost: two commits, or none while there is a shared hold.
     """
     machine = Machine(stores)
@@ -66,7 +67,7 @@ def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> 
             yield state
         return
     own = _Own(machine, name, min(settings.hold_ms, BRIEF_MS), purpose)
-    with own.at_work(own.begin()) as held:
+    with own.at_work(own.begin()) as held, unless_dropped(machine, name):
         yield held
 
 
@@ -74,14 +75,17 @@ def reading(stores: Stores, name: str, settings: ReadSettings, purpose: str) -> 
 def kept(stores: Stores, state: State, settings: ReadSettings, purpose: str) -> Iterator[None]:
     """Keep the parts of a state from `held_state` stored until the block ends.
 
+    Raises: InvalidRequest instead of Corrupt where the shard was dropped, and swept.
     Cost: nothing in the first third of the lease, then a commit for each third and one at the end.
     """
-    if settings.hold_ms <= 0:
-        yield
-        return
-    own = _Own(Machine(stores), state.name, settings.hold_ms, purpose)
-    with own.at_work(state):
-        yield
+    machine = Machine(stores)
+    with unless_dropped(machine, state.name):
+        if settings.hold_ms <= 0:
+            yield
+            return
+        own = _Own(machine, state.name, settings.hold_ms, purpose)
+        with own.at_work(state):
+            yield
 
 
 def kept_while(

@@ -1,4 +1,4 @@
-"""Separate damage from what another program has replaced meanwhile."""
+"""Separate damage from what another program has replaced, or dropped, meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,7 @@ from functools import partial
 from strata.errors import Corrupt, Fenced
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
+from strata.state.step import check_alive
 from strata.store.retry import retry
 
 
@@ -20,8 +21,8 @@ def noticed(machine: Machine, shard: str, done: str = "") -> Iterator[None]:
     try:
         yield
     except Corrupt as error:
-        key, blob = error.details.get("part", error.details.get("key")), machine.stores.blob
-        if not key or retry(partial(blob.get, str(key))) is not None or _names(machine, shard, key):
+        key = _lost(machine, error)
+        if not key or _names(machine, shard, key):
             raise
         raise Fenced(
             f"a batch was replaced while it was {done}, by an erasure or a merge"
@@ -31,6 +32,28 @@ def noticed(machine: Machine, shard: str, done: str = "") -> Iterator[None]:
             key=key,
             cure=f"run again; what is {done or 'committed'} stays {done or 'committed'}",
         ) from error
+
+
+@contextmanager
+def unless_dropped(machine: Machine, shard: str) -> Iterator[None]:
+    """Separate a lost blob from one that went with its shard, which somebody dropped on purpose.
+
+    Raises: InvalidRequest for the latter, as any later call does.
+    """
+    try:
+        yield
+    except Corrupt as error:
+        if not _lost(machine, error):
+            raise
+        check_alive(machine.load(shard, dropped=True))
+        raise
+
+
+def _lost(machine: Machine, error: Corrupt) -> str | None:
+    """Return the key of the blob that an error is about, if the blob is gone."""
+    key = error.details.get("part", error.details.get("key"))
+    gone = key and retry(partial(machine.stores.blob.get, str(key))) is None
+    return str(key) if gone else None
 
 
 def _names(machine: Machine, shard: str, key: object) -> bool:

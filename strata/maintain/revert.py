@@ -26,6 +26,7 @@ from strata.format.layout import Description
 from strata.machine.ledger import commits_after
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import reading
+from strata.machine.replaced import unless_dropped
 from strata.machine.writer_lease import Lease
 from strata.model.journals import check_not_journal
 from strata.model.settings import ReadSettings
@@ -115,7 +116,8 @@ def revert_interval(  # noqa: PLR0913 - what to take back, by name
     machine = Machine(stores)
     if dry_run:
         work = _Work(machine, machine.load(name), lower, upper, where)
-        return work.known() or work.preview()
+        with unless_dropped(machine, name):
+            return work.known() or work.preview()
     for _ in range(ATTEMPTS):
         found = _Work(machine, machine.load(name), lower, upper, where).known()
         if found is not None:

@@ -36,6 +36,7 @@ _CURES: Final = {
     "ExpiredToken": "renew the credentials that AWS's ordinary chain finds",
     "PermanentRedirect": "name the bucket's region: s3://bucket/prefix?region=...",
     "AuthorizationHeaderMalformed": "name the bucket's region: s3://bucket/prefix?region=...",
+    "InvalidObjectState": "bring the object back from the archive (aws s3api restore-object)",
     "SlowDown": "fewer requests at once, or more prefixes",
 }
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from strata.errors import Unavailable
 from strata.store.retry import Patience
 from strata.store.s3_client import (
+    BEYOND,
     MISSING,
     S3Address,
     body_of,
@@ -29,7 +30,8 @@ from strata.store.s3_client import (
 AHEAD_BYTES: Final = 8 << 20  # of one request, unless more is requested at once
 SECOND: Final = 1_000_000_000
 PATIENCE: Final = Patience(attempts=4, first_ms=100)  # with replies that end early
-CHANGED: Final = frozenset({"PreconditionFailed", "412"})
+# Some servers look at the range first, or at nothing else: the object is shorter than it was.
+CHANGED: Final = frozenset({"PreconditionFailed", "412"}) | BEYOND
 
 
 @dataclass(frozen=True, slots=True)

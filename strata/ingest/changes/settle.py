@@ -7,14 +7,15 @@ from typing import Final
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
 from strata.ingest.changes.tasks import resolve_task, resolve_tasks
-from strata.ingest.commit import Committer
+from strata.ingest.commit import Committer, preview_of, turns_shown
 from strata.ingest.counts import total
+from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.readers.cures import AGAIN
-from strata.ingest.readers.position import Course, StreamProgress, follow
+from strata.ingest.readers.position import Course, Leg, StreamProgress, follow
 from strata.ingest.readers.rejects import details
 from strata.ingest.readers.stream_tables import check_tables
-from strata.ingest.task import IngestReport, Staged, Step, TaskResult, Work
+from strata.ingest.task import IngestReport, Step, TaskResult, Work
 from strata.ingest.verify import sampling
 from strata.machine.machine import Machine
 from strata.model.runner import Runner, serial
@@ -61,7 +62,8 @@ class Settler:
         staged = [one for result in found for one in result.staged]
         course = Course()
         if staged:
-            course = self._course(state, work.step, staged)
+            legs = [leg for one in staged for leg in one.legs]
+            course = course_of(state, work.step, legs, self.committer.ledger.progress())
             task = whole_task(self.settings, state, work.step, layout=self.write_format)
             how = sampling(self.settings.ingest, state, self.stores.clock(), task.token)
             task = replace(task, verify=how, worth=self.worth)
@@ -74,23 +76,47 @@ class Settler:
             work, results, upper_of_basis=state.upper, progress=course.progress
         )
 
-    def _course(self, state: State, step: Step, staged: Sequence[Staged]) -> Course:
-        """Return how the changes of a batch continue those in the shard.
 
-        Repeated files and rows of the quarantine are repeated on purpose.
+@dataclass
+class Preview:
+    """What commits would hold, one after the other; nothing is written."""
+
+    state: State  # when the run began
+    ledger: Ledger
+    _progress: StreamProgress | None = None  # of the change stream, after the batches so far
+    _filled: bool = False  # a batch so far has rows
+
+    def show(self, work: Work, results: Sequence[TaskResult]) -> IngestReport:
+        """Return what a commit would hold, as far as reading the files shows.
+
+        The batches behind it then follow its turns and its place in the stream.
         Raises: InvalidRequest for a snapshot that the shard does not accept.
         """
-        legs = [leg for one in staged for leg in one.legs]
-        if step.again or step.format is not None:
-            return replace(
-                follow(StreamProgress(), legs, policy="merge", empty=True), progress=None
-            )
-        return follow(
-            self.committer.ledger.progress(),
-            legs,
-            policy=state.spec.source.snapshots,
-            empty=not any(batch.manifest for batch in state.batches),
-        )
+        report = preview_of(self.state, work, results)
+        legs = [leg for result in results for one in result.staged for leg in one.legs]
+        if legs:
+            before = self._progress or self.ledger.progress()
+            course = course_of(self.state, work.step, legs, before, filled=self._filled)
+            self._progress = course.progress or before
+        self._filled |= report.updates > 0
+        self.ledger.foresee(turns_shown(work.step, results))
+        return report
+
+
+def course_of(
+    state: State, step: Step, legs: Sequence[Leg], before: StreamProgress, *, filled: bool = False
+) -> Course:
+    """Return how the changes of a batch continue those in the shard.
+
+    Repeated files and rows of the quarantine are repeated on purpose. `filled`: the shard will have
+    rows by then.
+    Raises: InvalidRequest for a snapshot that the shard does not accept.
+    """
+    if step.again or step.format is not None:
+        course = follow(StreamProgress(), legs, policy="merge", empty=True)
+        return replace(course, progress=None)
+    empty = not filled and not any(batch.manifest for batch in state.batches)
+    return follow(before, legs, policy=state.spec.source.snapshots, empty=empty)
 
 
 def check_verified(

@@ -123,14 +123,19 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
 
 
 def check_stage(task: IngestTask) -> TaskResult:
-    """Read the changes of a task's files and return how many there are; nothing is written."""
+    """Read the changes of a task's files and return how many there are; nothing is written.
+
+    What is staged has no rows: it says how they continue the stream.
+    """
     result = TaskResult(task.batch, task.number)
+    legs: tuple[Leg, ...] = ()
     with unless_changed(task.files):
         for raw in _raw_files(task):
             read = file_changes(raw, task)
             turns = all_turns([result.turns, read.turns])
             result = replace(result.plus(read.judged), turns=turns)
-    return result
+            legs += tuple(read.legs)
+    return replace(result, staged=(Staged(None, 0, (), (0,), (), (), legs),))
 
 
 def _raw_files(task: IngestTask) -> Iterator[RawFile]:

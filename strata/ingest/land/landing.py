@@ -1,6 +1,7 @@
 """The places of source files, a folder or a bucket's prefix: lists them and opens their files.
 
-Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped.
+Files and folders whose name begins with `_` or `.` are markers of other tools and are skipped, and
+so are the objects without bytes that stand for folders on S3 (`a/`, `a_$folder$`).
 `strata.ingest.land.folder` walks local folders.
 """
 
@@ -26,6 +27,7 @@ from strata.ingest.land.source_file import SourceFile
 from strata.store.s3_read import Bucket, ListedObject, ObjectStream, by_url
 
 S3: Final = "s3://"
+FOLDER: Final = "_$folder$"  # ends the key of an object without bytes, beside those of the folder
 
 Below = Iterator[tuple[str, SourceFile]]  # the path below what was asked for, and the file
 
@@ -83,17 +85,23 @@ class _Prefix:
         key = path.strip("/")
         if key and not path.endswith("/"):
             found = self._bucket.at(key)
-            if found is not None:
+            if found is not None and not self._is_folder(found):
+                check_file_name(found.key)
                 return iter([(key.rsplit("/", 1)[-1], self._file(found))])
         return self._walk(f"{key}/" if key else "")
 
     def _walk(self, prefix: str) -> Below:
         for found in self._bucket.below(prefix):
             names = found.key.removeprefix(prefix).split("/")
-            if names[-1] and not any(name.startswith(tuple(HIDDEN)) for name in names):
+            if names[-1] and not (_marks_folder(found) or any(map(_is_hidden, names))):
                 check_file_name(found.key)
                 # A key may have two slashes in a row, which say nothing; one at its end is a mark.
                 yield "/".join(filter(None, names)), self._file(found)
+
+    def _is_folder(self, found: ListedObject) -> bool:
+        """Return whether an object without bytes stands for the objects below it."""
+        below = () if found.size_bytes else self._bucket.below(f"{found.key}/")
+        return next(iter(below), None) is not None
 
     def _file(self, found: ListedObject) -> SourceFile:
         return SourceFile(
@@ -103,6 +111,15 @@ class _Prefix:
             changed_ns=found.changed_ns,
             version=found.version,
         )
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(tuple(HIDDEN))
+
+
+def _marks_folder(found: ListedObject) -> bool:
+    """Return whether an object is the mark of a folder by Hadoop or EMR."""
+    return not found.size_bytes and found.key.endswith(FOLDER)
 
 
 def open_file(file: SourceFile) -> pa.NativeFile:

@@ -89,6 +89,7 @@ def test_what_changes_only_the_looks_keeps_the_evidence(
 # What deciding rooms import beside each other, and why it is no part of the fingerprint.
 BESIDE = {
     "errors": "says what is wrong",
+    "machine": "says whether a blob that is gone was dropped on purpose",
     "store": "gives the bytes that were written; their digests are compared",
     "state": "says which parts there are, and who may skip",
     "rollout": "obeys who may skip, and asks for this fingerprint",

@@ -1,6 +1,7 @@
 """Source files on S3: by partition, by arrival, in pieces; replaced ones are noticed."""
 
 import gzip
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from strata.ingest.land.files import (
     read_bytes,
 )
 from strata.model.settings import IngestSettings, Settings
-from strata.store.s3_client import S3Address, new_client
+from strata.store.s3_client import S3Address, S3Client, new_client
 from strata.store.s3_read import Bucket
 from tests.support import seaweed
 from tests.unit.ingest.test_engine import DAY, World
@@ -73,28 +74,66 @@ def test_partitions_and_late_arrivals_are_taken_once(url: str, tmp_path: Path) -
     assert later["updates"] == 0
 
 
-def test_a_key_with_two_slashes_in_a_row_is_taken_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Joined paths make such keys, and S3 keeps them; they were passed over without a word."""
+@pytest.fixture
+def mocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Any]]:
+    """Return a shard that takes from `s3://landing/root`, and a client, both of a mock."""
     moto = pytest.importorskip("moto", reason="moto is not installed: make setup")
     for name, value in seaweed.IDENTITY.items():
         monkeypatch.setenv(name, value)
     columns = [{"name": "id", "type": "int64"}]
     world = World(tmp_path, columns=columns, source={"format": "csv", "paths": ["in/"]})
-    url = "s3://landing/slashes?region=us-east-1"
+    url = "s3://landing/root?region=us-east-1"
     world.settings = Settings(store=replace(world.settings.store, landing=url))
     with moto.mock_aws():
         client = new_client(S3Address.parse(url))
         client.create_bucket(Bucket="landing")
-        names = ("/1970-01-01.csv", "a//1970-01-01.csv", "1970//01/01/x.csv", "/_x//1970-01-01.csv")
-        for number, name in enumerate(names):
-            body = f"id\n{number}\n".encode()
-            client.put_object(Bucket="landing", Key=f"slashes/in/{name}", Body=body)
-        client.put_object(Bucket="landing", Key="slashes/in/1970-01-01//", Body=b"")
+        yield world, client
 
-        assert world.ingest(lower=0, upper=DAY)["files"] == 3
-        assert world.ingest(lower=0, upper=DAY)["taken_before"] == 3
+
+def test_a_key_with_two_slashes_in_a_row_is_taken_in(mocked: tuple[World, Any]) -> None:
+    """Joined paths make such keys, and S3 keeps them; they were passed over without a word."""
+    world, client = mocked
+    names = ("/1970-01-01.csv", "a//1970-01-01.csv", "1970//01/01/x.csv", "/_x//1970-01-01.csv")
+    for number, name in enumerate(names):
+        body = f"id\n{number}\n".encode()
+        client.put_object(Bucket="landing", Key=f"root/in/{name}", Body=body)
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01//", Body=b"")
+
+    assert world.ingest(lower=0, upper=DAY)["files"] == 3
+    assert world.ingest(lower=0, upper=DAY)["taken_before"] == 3
+
+
+@pytest.mark.parametrize("paths", [(), ("in",), ("in/",), ("in/1970-01-01",)])
+def test_marks_of_folders_are_no_files(mocked: tuple[World, Any], paths: tuple[str, ...]) -> None:
+    """Hadoop's were: "the file is empty: it has no header", and no interval passed."""
+    world, client = mocked
+    marks = (
+        "in",
+        "in/",
+        "in_$folder$",
+        "in/1970-01-01_$folder$",
+        "in/1970-01-01",
+        "in/1970-01-01/",
+    )
+    for name in marks:
+        client.put_object(Bucket="landing", Key=f"root/{name}", Body=b"")
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01/a.csv", Body=b"id\n1\n")
+    if "in/1970-01-01" not in paths:  # of this name there is a folder: as a file it has to be named
+        client.delete_object(Bucket="landing", Key="root/in/1970-01-01")
+
+    assert world.ingest(*paths, lower=0, upper=DAY)["files"] == 1
+
+
+def test_a_file_without_bytes_that_is_no_mark_is_refused(mocked: tuple[World, Any]) -> None:
+    world, client = mocked
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"")
+    with pytest.raises(InvalidRequest, match="the file is empty"):
+        world.ingest(lower=0, upper=DAY)
+    with pytest.raises(InvalidRequest, match="the file is empty"):
+        world.ingest("in/1970-01-01.csv", lower=0, upper=DAY)
+    client.put_object(Bucket="landing", Key="root/a\nb.csv", Body=b"id\n1\n")
+    with pytest.raises(InvalidRequest, match="cannot be shown"):
+        world.ingest("a\nb.csv", lower=0, upper=DAY)
 
 
 def test_a_key_that_is_not_whole_by_its_name_is_passed_over(
@@ -193,3 +232,34 @@ def test_a_sorted_object_stays_where_it_is(url: str, tmp_path: Path) -> None:
     at.put("a b?/x=1.parquet", b"PAR1 something else")
     with pytest.raises(Corrupt, match="changed or removed by its owner"):
         at.world.rows()
+
+
+def test_a_shorter_object_of_a_server_that_compares_no_tags_has_changed(
+    mocked: tuple[World, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `S3 refused a request: InvalidRange`, without a cure."""
+    world, client = mocked
+    ask = S3Client.ask
+
+    def replaced(self: S3Client, operation: str, **how: Any) -> Any:
+        how.pop("IfMatch", None)
+        if operation == "get_object":
+            client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"")
+        return ask(self, operation, **how)
+
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"id\n1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(S3Client, "ask", replaced)
+        with pytest.raises(Unavailable, match="changed while it was read"):
+            world.ingest(lower=0, upper=DAY)
+    client.put_object(Bucket="landing", Key="root/in/1970-01-01.csv", Body=b"id\n2\n")
+    assert world.ingest(lower=0, upper=DAY)["files"] == 1
+
+
+def test_an_object_in_an_archive_has_a_cure(mocked: tuple[World, Any]) -> None:
+    world, client = mocked
+    where = {"Bucket": "landing", "Key": "root/in/1970-01-01.csv"}
+    client.put_object(**where, Body=b"id\n1\n", StorageClass="GLACIER")
+    with pytest.raises(Unavailable, match="InvalidObjectState") as refused:
+        world.ingest(lower=0, upper=DAY)
+    assert "restore-object" in str(refused.value.cure)

@@ -1,0 +1,123 @@
+"""Who reads a shard that is dropped by force and swept at once hears of the drop, not of damage."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata import gc
+from strata.backup.save import back_up
+from strata.errors import Corrupt, InvalidRequest
+from strata.maintain.revert import revert_interval
+from strata.model.settings import GcSettings, ReadSettings, Settings
+from strata.read.folder_sink import ParquetFolder
+from strata.shard import Shard
+from strata.store.memory import MemoryBlob
+from strata.store.open import Stores
+from strata.sums.run import maintain_sums
+from strata.sums.wish import SumsWish
+from tests.support.garbage import World
+
+AT_ONCE = Settings(gc=GcSettings(grace_ms=0))
+Read = Callable[[Stores, ReadSettings, Path], Any]
+
+
+class Gets:
+    """A store of blobs where somebody does something before one of the reads."""
+
+    def __init__(self, inner: Any, at: int, then: Callable[[], None]) -> None:
+        self._inner, self._left, self._then = inner, at, then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def happened(self) -> bool:
+        return self._left <= 0
+
+    def get(self, *how: Any) -> bytes | None:
+        self._left -= 1
+        if not self._left:
+            self._then()
+        found: bytes | None = self._inner.get(*how)
+        return found
+
+
+def dropped(world: World) -> None:
+    world.machine.drop("s", by="ann", reason="personal data", force=True)
+    for _ in range(3):
+        world.now_ms += 1000
+        gc.collect(world.stores, "s", AT_ONCE)
+    assert not world.stored("parts", "manifests")
+
+
+def shard(stores: Stores, settings: ReadSettings) -> Shard:
+    return Shard(stores, "s", settings)
+
+
+def added_up(stores: Stores, settings: ReadSettings, _: Path) -> Any:
+    return maintain_sums(stores, SumsWish("s", "sums", ("text",)), settings)
+
+
+def saved(stores: Stores, settings: ReadSettings, _: Path) -> Any:
+    return back_up(stores, MemoryBlob(), replace(AT_ONCE, read=settings), ["s"])
+
+
+READS: dict[str, Read] = {
+    "scan": lambda stores, how, _: list(shard(stores, how).scan()),
+    "plan": lambda stores, how, _: shard(stores, how).plan(),
+    "consolidated": lambda stores, how, _: list(shard(stores, how).scan(consolidate=True)),
+    "filtered": lambda stores, how, _: list(shard(stores, how).scan(where="id > 2")),
+    "dataset": lambda stores, how, _: shard(stores, how).dataset().to_table(),
+    "count": lambda stores, how, _: shard(stores, how).count(where="text like '%1%'"),
+    "least": lambda stores, how, _: shard(stores, how).min("text"),
+    "changed": lambda stores, how, _: list(shard(stores, how).changed_rows(5)),
+    "listen": lambda stores, how, _: list(next(iter(shard(stores, how).listen()))[1]),
+    "deliver": lambda stores, how, root: (
+        shard(stores, how).subscribe("c", ParquetFolder(root / "c")).into(ParquetFolder(root / "c"))
+    ),
+    "sums": added_up,
+    "revert": lambda stores, how, _: revert_interval(stores, "s", 10, 20, settings=how),
+    "revert, dry": lambda stores, how, _: revert_interval(
+        stores, "s", 10, 20, dry_run=True, settings=how
+    ),
+    "backup": saved,
+}
+
+
+def made() -> World:
+    world = World()
+    world.append(1, 3, 5)
+    world.append(2, 4, 6)
+    world.append(7)
+    return world
+
+
+@pytest.mark.parametrize("hold_ms", [0, 60_000])
+@pytest.mark.parametrize("name", READS)
+def test_a_forced_drop_is_no_damage(tmp_path: Path, name: str, hold_ms: int) -> None:
+    """Readers called for a backup: `Corrupt: a part is missing`."""
+    at, refused = 0, list[tuple[str, object]]()
+    while True:
+        at += 1
+        world = made()
+        blob = Gets(world.inner.blob, at, partial(dropped, world))
+        stores = replace(world.inner, blob=blob)
+        try:
+            READS[name](stores, ReadSettings(hold_ms=hold_ms), tmp_path / str(at))
+        except InvalidRequest as error:
+            refused.append((error.message, error.details["reason"]))
+        if not blob.happened:
+            break
+    assert set(refused) == {("this shard was dropped", "personal data")}
+
+
+def test_a_lost_part_of_a_shard_that_is_there_is_damage(tmp_path: Path) -> None:
+    world = made()
+    for key in world.state_parts():
+        world.blob.delete(key)
+    with pytest.raises(Corrupt, match="a part is missing"):
+        READS["scan"](world.stores, ReadSettings(), tmp_path)

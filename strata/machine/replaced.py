@@ -52,8 +52,13 @@ def unless_dropped(machine: Machine, shard: str) -> Iterator[None]:
 def _lost(machine: Machine, error: Corrupt) -> str | None:
     """Return the key of the blob that an error is about, if the blob is gone."""
     key = error.details.get("part", error.details.get("key"))
-    gone = key and retry(partial(machine.stores.blob.get, str(key))) is None
-    return str(key) if gone else None
+    if not key:
+        return None
+    try:
+        found = retry(partial(machine.stores.blob.get, str(key)))
+    except Corrupt:  # it is there, and what it refers to is not what it was
+        return None
+    return str(key) if found is None else None
 
 
 def _names(machine: Machine, shard: str, key: object) -> bool:

@@ -161,13 +161,7 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     """
     check_source(state)
     if basis.generation is not None and basis.generation < state.fence:
-        raise Fenced(
-            "this was written too long ago: its blobs may have been collected",
-            shard=state.name,
-            generation=basis.generation,
-            fence=state.fence,
-            cure="run again",
-        )
+        raise _too_old(state, generation=basis.generation)
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",
@@ -185,13 +179,7 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     known = () if state.consumed is None else state.consumed.segments
     for segment in basis.consumed.segments:
         if segment not in known and generation_of(segment.key) < state.fence:
-            raise Fenced(
-                "this was written too long ago: its blobs may have been collected",
-                shard=state.name,
-                key=segment.key,
-                fence=state.fence,
-                cure="run again",
-            )
+            raise _too_old(state, key=segment.key)
     return {"consumed": basis.consumed}
 
 
@@ -240,13 +228,22 @@ def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | No
     if manifest is None or generation_of(manifest) >= state.fence:
         return
     if all(manifest != b.manifest for b in state.batches):  # blobs in the state are alive
-        raise Fenced(
-            "this was written too long ago: its blobs may have been collected",
-            shard=state.name,
+        raise _too_old(
+            state,
+            "run again; hold a writer's lease where the work takes longer than that",
             generation=generation_of(manifest),
-            fence=state.fence,
-            cure="run again; hold a writer's lease where the work takes longer than that",
         )
+
+
+def _too_old(state: State, cure: str = "run again", **written: object) -> Fenced:
+    """Return the error of what was written behind the fence; `written` says what."""
+    return Fenced(
+        "this was written too long ago: its blobs may have been collected",
+        shard=state.name,
+        **written,
+        fence=state.fence,
+        cure=cure,
+    )
 
 
 def find_commit(commits: tuple[Commit, ...], token: str) -> Commit | None:

@@ -19,7 +19,7 @@ from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from strata.sums.run import maintain_sums
 from strata.sums.wish import SumsWish
-from tests.support.garbage import World
+from tests.support.garbage import SPEC, World
 
 AT_ONCE = Settings(gc=GcSettings(grace_ms=0))
 Read = Callable[[Stores, ReadSettings, Path], Any]
@@ -113,6 +113,20 @@ def test_a_forced_drop_is_no_damage(tmp_path: Path, name: str, hold_ms: int) -> 
         if not blob.happened:
             break
     assert set(refused) == {("this shard was dropped", "personal data")}
+
+
+def test_a_backup_of_all_shards_goes_on_without_one_that_is_dropped() -> None:
+    at, left_out = 0, set[tuple[str, ...]]()
+    while True:
+        at += 1
+        world = made()
+        world.machine.create(replace(SPEC, name="other"))
+        blob = Gets(world.inner.blob, at, partial(dropped, world))
+        report = back_up(replace(world.inner, blob=blob), MemoryBlob(), AT_ONCE)
+        left_out.add(report.left_out)
+        if not blob.happened:
+            break
+    assert left_out == {(), ("s",)}
 
 
 def test_a_lost_part_of_a_shard_that_is_there_is_damage(tmp_path: Path) -> None:

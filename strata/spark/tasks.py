@@ -8,15 +8,16 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
 from strata.decide.read_plan import ReadPlan
-from strata.spark.front.java import java, spark_sql
+from strata.spark.front.java import spark_sql
 
 Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
-# Of a small read
+# Of a small read: the JVM takes 2.5 MiB of rows in the time in which a job of Python tasks begins.
 SMALL_PARTS: Final = 64
-SMALL_BYTES: Final = 4 * 1024 * 1024  # encoded
-SMALL_OUT: Final = 8 * 1024 * 1024  # decoded
+SMALL_BYTES: Final = 2 << 20  # encoded
+SMALL_OUT: Final = 5 << 19  # decoded
 
 
 def is_small(plan: ReadPlan) -> bool:
@@ -48,23 +49,21 @@ def task_rows(
 
 
 def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], ddl: str) -> DataFrame:
-    """Return rows as a DataFrame, sent as a task sends them.
+    """Return rows as a DataFrame, sent as PySpark sends a large one: by a file that is gone then.
 
     `createDataFrame` would build each nested column anew, and fails on slices.
     """
     if not rows:
         return spark.createDataFrame([], ddl)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows[0].schema) as stream:
-        for batch in rows:
-            stream.write_batch(batch)
-    data = java(spark, "java.io.ByteArrayInputStream")(sink.getvalue().to_pybytes())
-    channel = java(spark, "java.nio.channels.Channels.newChannel")(data)
-    arrow = spark_sql(spark, "execution.arrow.ArrowConverters$.MODULE$")
-    batches = arrow.getBatchesFromStream(channel)
+    inside = spark_sql(spark, "api.python.PythonSQLUtils")
+    batches = spark.sparkContext._serialize_to_jvm(
+        rows,
+        ArrowStreamSerializer(),
+        inside.readArrowStreamFromFile,
+        spark_sql(spark, "api.python.ArrowIteratorServer"),  # where files have to be encrypted
+    )
     schema = spark_sql(spark, "types.StructType.fromDDL")(ddl).json()
-    to_frame = spark_sql(spark, "api.python.PythonSQLUtils.toDataFrame")
-    return DataFrame(to_frame(batches, schema, spark._jsparkSession), spark)
+    return DataFrame(inside.toDataFrame(batches, schema, spark._jsparkSession), spark)
 
 
 def _small_rows(work: Tasks, tasks: int) -> list[pa.RecordBatch] | None:

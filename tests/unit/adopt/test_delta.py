@@ -282,3 +282,16 @@ def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path) -> None:
         [list(file.batches()) for file in peer.files(peer.version(None))]
 
     assert "checksum" in error.value.details["reason"]
+
+
+def test_the_first_adoption_refuses_such_a_page_as_well(tmp_path: Path) -> None:
+    write_damaged(tmp_path / "a.parquet", pa.table({"id": [1_000, 2_000, 3_000]}), "id", 1)
+    convert_to_deltalake(str(tmp_path))
+    mirror = Mirror()
+    mirror.create(["id int64"])
+
+    with pytest.raises(Unavailable, match="failed to read this table") as error:
+        mirror.adopt(DeltaPeer.open(str(tmp_path)))
+
+    assert "checksum" in error.value.details["reason"]
+    assert mirror.read() == {}

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow.dataset import Fragment
 
 from strata.adopt.calendar import DataFiles, by_this_calendar
-from strata.adopt.delta_files import MAPPED, DeltaFile, data_files, fragments_of, has_marks
+from strata.adopt.delta_files import MAPPED, DeltaFile, data_files, fragments_of, has_marks, live_rows
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
@@ -174,11 +174,10 @@ class DeltaPeer:
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows; `judged`: their calendar is. Retractions are what the shard once took in."""
         with reading_peer("deltalake", self.address, (pa.ArrowInvalid,)):
-            for one in some:
-                rows = one.batches(version.columns)
-                if judged:
-                    rows = by_this_calendar(rows, partial(_opened, [one.fragment]))
-                yield from _parted(rows, version.handle)
+            rows = live_rows(some, version.columns)
+            if judged:
+                rows = by_this_calendar(rows, partial(_opened, [one.fragment for one in some]))
+            yield from _parted(rows, version.handle)
 
     def _files(self, *versions: PeerVersion) -> DataFiles:
         for version in versions:

@@ -1,6 +1,6 @@
 """The data files of a version of a Delta table, without the rows that its marks delete."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -52,10 +52,7 @@ class DeltaFile:
     def batches(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows, in the columns of a version."""
         at = 0
-        files = FileSystemDataset([self.fragment], columns, ParquetFileFormat())
-        for batch in files.to_batches(
-            batch_readahead=READ_AHEAD, cache_metadata=False, fragment_scan_options=CHECKED
-        ):
+        for batch in _scanned([self.fragment], columns):
             end = at + batch.num_rows
             counting = self._counting(at, end)
             yield batch if counting.all() else batch.filter(pa.array(counting))
@@ -67,6 +64,24 @@ class DeltaFile:
         if self.only is not None:
             return _padded(self.only[at:end], end - at)
         return ~_padded(self.deleted[at:end], end - at)
+
+
+def live_rows(some: Iterable[DeltaFile], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files, in the columns of a version: whole files first, some at a time."""
+    some = list(some)
+    if whole := [one.fragment for one in some if one.all_count]:
+        yield from _scanned(whole, columns)
+    for one in some:
+        if not one.all_count:
+            yield from one.batches(columns)
+
+
+def _scanned(fragments: list[Fragment], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    files = FileSystemDataset(fragments, columns, ParquetFileFormat())
+    found: Iterator[pa.RecordBatch] = files.to_batches(
+        batch_readahead=READ_AHEAD, cache_metadata=False, fragment_scan_options=CHECKED
+    )
+    return found
 
 
 def _padded(marks: Marks, length: int) -> Marks:

@@ -17,7 +17,14 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow.dataset import Fragment
 
 from strata.adopt.calendar import DataFiles, by_this_calendar
-from strata.adopt.delta_files import MAPPED, DeltaFile, data_files, fragments_of, has_marks, live_rows
+from strata.adopt.delta_files import (
+    MAPPED,
+    DeltaFile,
+    data_files,
+    fragments_of,
+    has_marks,
+    live_rows,
+)
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,

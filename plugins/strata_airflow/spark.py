@@ -14,7 +14,6 @@ second commit of the same work.
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -34,16 +33,19 @@ from strata_airflow.hooks import StoreAccess, StrataHook
 from strata_airflow.notify import VARIABLE, StrataNotifier, message_of, send
 from strata_airflow.places import PYTHONPATH, config_file, job_file, results_dir
 from strata_airflow.report import ReportLink, address
+from strata_airflow.secret_file import (
+    check_blanks,
+    is_secret,
+    property_line,
+    secrets_of,
+    write_secrets,
+)
 from strata_airflow.silence import Silence
 
 CONNECTION: Final = "strata_spark"
 POOL: Final = "strata_spark"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")  # else 127 lines before the job's
-CUT_OFF: Final = "".join(chr(code) for code in range(33) if chr(code) not in "\r\n")
 CURE: Final = "run `python -m strata_airflow.setup` in Airflow's environment (`make up` does)"
-
-
-_SECRET: Final = re.compile(r"(?i)\bkey\b|secret|token|passw|sas\b|credentials?$")
 
 
 class LostRace(AirflowException):
@@ -206,18 +208,15 @@ class StrataJobOperator(SparkSubmitOperator):
 
     def _hide_secrets(self, hook: Any) -> None:
         """Move secret settings into a file of ours: every user of a machine sees command lines."""
-        secret = {name: value for name, value in hook._conf.items() if _SECRET.search(name)}
+        secret = {name: value for name, value in hook._conf.items() if is_secret(name)}
         if not secret:
             return
         before, more = hook._properties_file, hook._build_spark_common_args
         lines = [Path(before).read_text("utf-8")] if before else []
         lines += [property_line(name, str(value)) for name, value in secret.items()]
-        number, name = tempfile.mkstemp(suffix=".conf")  # for its owner alone
-        self._secret_file = Path(name)
-        with open(number, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines))
+        self._secret_file = write_secrets(lines)
         hook._conf = {name: value for name, value in hook._conf.items() if name not in secret}
-        hook._properties_file = name
+        hook._properties_file = str(self._secret_file)
         if not before:  # else Spark would read its defaults no more
             hook._build_spark_common_args = lambda: [*more(), "--load-spark-defaults"]
 
@@ -371,42 +370,6 @@ def result_file(folder: Path, ti: Any) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     return file
-
-
-def secrets_of(conf: Mapping[str, Any]) -> list[str]:
-    """Return the values of Spark's settings that a log or a message may not show.
-
-    Airflow knows names such as `secret.key`, and not those of other stores' keys.
-
-    >>> secrets_of({"fs.azure.account.key.x": "abc", "fs.s3a.path.style.access": "true"})
-    ['abc']
-    """
-    values = (str(value) for name, value in conf.items() if _SECRET.search(name))
-    return sorted(filter(None, values), key=len, reverse=True)
-
-
-def check_blanks(conf: Mapping[str, Any]) -> None:
-    """Refuse a secret whose ends Spark cuts off when it reads a file of properties.
-
-    Raises: AirflowFailException, naming the setting.
-    """
-    for name, value in conf.items():
-        if _SECRET.search(name) and str(value) != str(value).strip(CUT_OFF):
-            raise AirflowFailException(
-                f"the secret setting {name} begins or ends with a blank, which Spark cuts off: "
-                "take the blank out of the connection, or change the secret"
-            )
-
-
-def property_line(name: str, value: str) -> str:
-    r"""Return a line of a file of properties, as Java reads it.
-
-    >>> print(property_line("a b", "c\\d\n#e="))
-    a\ b=c\\d\n#e=
-    """
-    escapes = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r"})
-    key = re.sub(r"([ \t=:#!])", r"\\\1", name.translate(escapes))
-    return f"{key}={value.translate(escapes)}"
 
 
 def connection_extra(conn_id: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -185,6 +187,26 @@ def test_no_key_of_a_connection_is_on_a_command_line(
         "spark.password=a b=c",
     ]
     assert (said["mode"], Path(said["file"]).exists()) == (0o600, False)
+
+
+def test_secrets_that_a_killed_task_left_are_removed_by_the_next(
+    context, connection, submit, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ("strata-secrets-left.conf", "strata-secrets-starting.conf", "others.conf")
+    left, starting, others = (tmp_path / name for name in names)
+    for file in (left, starting, others):
+        file.write_text("spark.password=a")
+    for file in (left, others):
+        os.utime(file, (time.time() - 4000,) * 2)
+    conf = {"spark.password": "a"}
+    for name, value in connection_variable("local[1]", "512m", conf=conf).items():
+        monkeypatch.setenv(name, value)
+    submit(WRITE.format(document="{'shards': {'x': {}}}", code=0))
+
+    job().execute(context)
+
+    assert [file.exists() for file in (left, starting, others)] == [False, True, True]
 
 
 @pytest.mark.parametrize("value", [" a", "a\t", "a "])

@@ -1,7 +1,8 @@
-"""Check that Spark's executors can run Strata, once before the first real task.
+"""Check that Spark's executors can run Strata, and run this one, before the first real task.
 
 On a cluster the executors have their own interpreter and packages. A fault there would otherwise
-appear as a page of Java about a pickle that cannot be loaded.
+appear as a page of Java about a pickle that cannot be loaded. Code of another day there would write
+statistics and rows that the driver takes for its own.
 """
 
 import re
@@ -10,7 +11,9 @@ from typing import Any, Final
 
 from pyspark import SparkContext
 
+from strata import __version__
 from strata.errors import InvalidRequest
+from strata.session.own_code import own_code
 
 NEEDED: Final = ("strata.spark", "pyarrow", "numba", "orjson", "sqlalchemy")
 CURE: Final = (
@@ -26,9 +29,10 @@ _REASONS: Final = (
 
 
 def require_executors(context: SparkContext) -> None:
-    """Run one tiny task a core that imports the engine's requirements.
+    """Run one tiny task a core that imports the engine's requirements and compares its code.
 
-    Raises: InvalidRequest, naming the executor, its interpreter, the missing module and the cure.
+    Raises: InvalidRequest, naming the executor, its interpreter, what is missing or another one,
+    and the cure.
     Cost: starts the workers' interpreters, which the job's first tasks then reuse.
     """
     tasks = max(1, context.defaultParallelism)
@@ -40,6 +44,15 @@ def require_executors(context: SparkContext) -> None:
         if answer["missing"]:
             raise _cannot(
                 executor=answer["host"], python=answer["python"], missing=answer["missing"]
+            )
+        if answer["code"] != own_code():
+            raise InvalidRequest(
+                "Spark's executors run another Strata than the driver",
+                executor=answer["host"],
+                python=answer["python"],
+                theirs=f"{answer['version']}, code {answer['code'] or 'of before'}",
+                ours=f"{__version__}, code {own_code()}",
+                cure=f"make their environment anew from the driver's release: {CURE}",
             )
 
 
@@ -57,7 +70,14 @@ def _probe(names: tuple[str, ...]) -> Any:
                 importlib.import_module(name)
             except Exception as error:
                 missing = missing or f"{type(error).__name__}: {error}"
-        return {"host": platform.node(), "python": sys.executable, "missing": missing}
+        code = version = ""
+        try:
+            version = importlib.import_module("strata").__version__
+            code = importlib.import_module("strata.session.own_code").own_code()
+        except Exception as error:  # without the module it is an older one
+            version = version or f"{type(error).__name__}: {error}"
+        here = {"host": platform.node(), "python": sys.executable}
+        return {**here, "missing": missing, "version": version, "code": code}
 
     return look
 

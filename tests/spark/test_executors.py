@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
+from strata.session import executors
 from strata.session.executors import NEEDED, _probe, _reason, require_executors
+from strata.session.own_code import own_code
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +24,20 @@ LIBRARIES = sorted(str(path) for path in (HOME / "python" / "lib").glob("*.zip")
 
 def test_workers_that_have_everything_pass(spark: SparkSession) -> None:
     require_executors(spark.sparkContext)
+
+
+def test_workers_with_code_of_another_day_are_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "own_code", lambda: "0123456789abcdef")
+
+    with pytest.raises(InvalidRequest, match="run another Strata than the driver") as refused:
+        require_executors(spark.sparkContext)
+
+    details = refused.value.details
+    assert details["theirs"].endswith(own_code())
+    assert details["ours"].endswith("0123456789abcdef")
+    assert "make pack" in str(refused.value)
 
 
 def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:
@@ -42,6 +58,7 @@ def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:
     answer = json.loads(done.stdout)
     assert answer["missing"] == "ModuleNotFoundError: No module named 'strata'"
     assert Path(answer["python"]).resolve() == BARE.resolve()
+    assert answer["code"] == ""
 
 
 @pytest.mark.parametrize(

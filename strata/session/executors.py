@@ -13,7 +13,7 @@ from pyspark import SparkContext
 
 from strata import __version__
 from strata.errors import InvalidRequest
-from strata.session.own_code import own_code
+from strata.model.own_code import own_code
 
 NEEDED: Final = ("strata.spark", "pyarrow", "numba", "orjson", "sqlalchemy")
 CURE: Final = (
@@ -73,7 +73,7 @@ def _probe(names: tuple[str, ...]) -> Any:
         code = version = ""
         try:
             version = importlib.import_module("strata").__version__
-            code = importlib.import_module("strata.session.own_code").own_code()
+            code = importlib.import_module("strata.model.own_code").own_code()
         except Exception as error:  # without the module it is an older one
             version = version or f"{type(error).__name__}: {error}"
         here = {"host": platform.node(), "python": sys.executable}

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
+from strata.model.own_code import own_code
 from strata.session import executors
 from strata.session.executors import NEEDED, _probe, _reason, require_executors
-from strata.session.own_code import own_code
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 
 import strata
-from strata.session.own_code import own_code
+from strata.model.own_code import own_code
 
-SAY = "from strata.session.own_code import own_code; print(own_code())"
+SAY = "from strata.model.own_code import own_code; print(own_code())"
 ROOT = Path(strata.__file__).parent
 
 

@@ -49,6 +49,8 @@ WORKERS: Final[Mapping[str, str]] = {
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
 
+_ASKED: Final[set[str]] = set()  # applications whose executors were looked at
+
 # They print every analysis error, expected ones too, as a wall of Java on stderr.
 NOISY: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -88,13 +90,23 @@ def new_context(
         conf.set(key, value)
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("ERROR")
-    if not is_local(context):
-        try:
-            require_executors(context)
-        except BaseException:
-            stop_context(context)
-            raise
+    try:
+        check_executors(context)
+    except BaseException:
+        stop_context(context)
+        raise
     return context
+
+
+def check_executors(context: SparkContext) -> None:
+    """Look at the executors of a context, once; those on this machine have the driver's code.
+
+    Raises: InvalidRequest for executors that cannot run Strata, or run another one.
+    """
+    if is_local(context) or context.applicationId in _ASKED:
+        return
+    require_executors(context)
+    _ASKED.add(context.applicationId)
 
 
 def session_over(

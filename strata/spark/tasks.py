@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
 from strata.decide.read_plan import ReadPlan
+from strata.session.session import check_executors
 from strata.spark.front.java import spark_sql
 
 Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]  # mapInArrow's
@@ -37,13 +38,14 @@ def task_rows(
     """Return the rows of `work`, whose input rows are the numbers of tasks, from 0.
 
     Shape: the columns of `ddl`. `wrapped_by` may wrap `work`.
-    Cost: lazy. If `small`, `work` runs at once, and its rows are kept; unless they are larger than
-    `SMALL_OUT` in memory.
-    Raises: what `work` raises, if `small`.
+    Cost: lazy, but for one look at the executors of an application. If `small`, `work` runs at
+    once, and its rows are kept; unless they are larger than `SMALL_OUT` in memory.
+    Raises: what `work` raises, if `small`; InvalidRequest for executors that cannot run it.
     """
     function = wrapped_by(work) if wrapped_by else work
     found = _small_rows(function, tasks) if small else None
     if found is None:
+        check_executors(spark.sparkContext)
         return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
     return _frame(spark, found, ddl)
 

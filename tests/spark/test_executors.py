@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
 from strata.model.own_code import own_code
-from strata.session import executors
+from strata.session import executors, session
 from strata.session.executors import NEEDED, _probe, _reason, require_executors
+from strata.spark.tasks import task_rows
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +39,24 @@ def test_workers_with_code_of_another_day_are_refused(
     assert details["theirs"].endswith(own_code())
     assert details["ours"].endswith("0123456789abcdef")
     assert "make pack" in str(refused.value)
+
+
+def test_a_session_that_somebody_else_made_is_looked_at_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(session, "require_executors", lambda _: looked.append(1))
+    monkeypatch.setattr(session, "_ASKED", set())
+
+    def read() -> None:
+        task_rows(spark, lambda batches: batches, 1, "id bigint")
+
+    read()
+    assert looked == []  # these tasks run on this machine
+    monkeypatch.setattr(session, "is_local", lambda _: False)
+    read()
+    read()
+    assert looked == [1]
 
 
 def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from strata.spark.tasks import task_rows
 
 pytestmark = pytest.mark.spark
 
+ROOT = Path(__file__).parents[2]
 HOME = Path(pyspark.__file__).parent
 BARE = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
 LIBRARIES = sorted(str(path) for path in (HOME / "python" / "lib").glob("*.zip"))
@@ -101,7 +103,7 @@ SESSION = """
 import sys
 from strata.errors import InvalidRequest
 from strata.model.settings import SparkSettings
-from strata.spark import session
+from strata.session import session
 from strata.session.executors import require_executors
 settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
 session._configuration.__globals__["ROOT"] = "/nonexistent"
@@ -112,6 +114,53 @@ except InvalidRequest as error:
     print(error)
     sys.exit(error.exit_code)
 """
+
+
+OTHER = """
+import sys
+from strata.errors import InvalidRequest
+from strata.model.settings import SparkSettings
+from strata.session import session
+from strata.session.executors import require_executors
+settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
+session.ROOT = sys.argv[1]
+more = {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": sys.argv[1]}
+try:
+    with session.spark_session("t", settings, more) as spark:
+        require_executors(spark.sparkContext)
+except InvalidRequest as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("edited", [False, True])
+def test_real_executors_with_another_line_of_code_are_refused(edited: bool, tmp_path: Path) -> None:
+    copied = tmp_path / "theirs"
+    shutil.copytree(ROOT / "strata", copied / "strata", ignore=lambda *_: {"__pycache__"})
+    if edited:
+        with (copied / "strata/ingest/counts.py").open("a") as file:
+            file.write("MORE = 1\n")
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(HOME),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, str(copied)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    said = done.stdout + done.stderr[-3000:]
+    assert done.returncode == (InvalidRequest.exit_code if edited else 0), said
+    assert done.stdout.startswith("Spark's executors run another Strata") is edited
 
 
 @pytest.mark.long
@@ -125,7 +174,7 @@ def test_real_executors_without_the_package_give_one_clear_error(
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(
         [sys.executable, "-c", SESSION],

@@ -4,6 +4,7 @@ A small read runs at once, in the driver: a job of one Python task takes longer 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -44,10 +45,11 @@ def task_rows(
     """
     function = wrapped_by(work) if wrapped_by else work
     found = _small_rows(function, tasks) if small else None
-    if found is None:
-        check_executors(spark.sparkContext)
-        return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
-    return _frame(spark, found, ddl)
+    if found is not None:
+        with suppress(OSError):  # a full disk, or a folder that a cleaner removed: tasks need none
+            return _frame(spark, found, ddl)
+    check_executors(spark.sparkContext)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(function, ddl)
 
 
 def _frame(spark: SparkSession, rows: Sequence[pa.RecordBatch], ddl: str) -> DataFrame:

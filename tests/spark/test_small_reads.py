@@ -90,6 +90,19 @@ def test_what_is_not_small_is_read_by_tasks(
     assert runs_python(snapshot(spark, NAME, config=events.settings))
 
 
+def test_tasks_read_what_the_driver_has_no_folder_for(
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, or a session that outlives what a cleaner leaves below /tmp."""
+    wanted = snapshot(spark, NAME, config=events.settings).count()
+    monkeypatch.setattr(spark.sparkContext, "_temp_dir", "/nonexistent")
+
+    rows = snapshot(spark, NAME, config=events.settings)
+
+    assert runs_python(rows)
+    assert rows.count() == wanted
+
+
 def test_a_read_that_must_see_the_settings_of_its_action_is_never_small(
     spark: SparkSession, events: Events
 ) -> None:

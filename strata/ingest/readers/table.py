@@ -20,6 +20,8 @@ DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a d
 PART_BYTES: Final = 32 << 20  # in memory, for rows that are read at once
 WHOLE_BYTES: Final = 256 << 20  # decoded: a whole file up to this size is read at once
 SEVERAL: Final = "it has values of several types (a union)"
+OTHER_KEYS: Final = "it has a map whose keys are no texts"
+_TEXT_KEYS: Final = "write the keys as texts, or a list of structs; or leave it out of the file"
 _A_COLUMN_EACH: Final = "write a column, or a field, for each type; or leave it out of the file"
 
 
@@ -96,6 +98,8 @@ def _check_readable(file: str, column: pa.Field) -> None:
     """Refuse a column whose values no reading takes in. Raises: InvalidRequest."""
     if _has_union(column.type):
         raise _unreadable(file, column, SEVERAL, _A_COLUMN_EACH)
+    if _has_other_keys(column.type):
+        raise _unreadable(file, column, OTHER_KEYS, _TEXT_KEYS)
     if is_variant(column.type):
         raise _unreadable(file, column, VARIANT, Problem.VARIANT.value)
 
@@ -114,3 +118,9 @@ def _unreadable(file: str, column: pa.Field, reason: str, cure: str) -> InvalidR
 def _has_union(kind: pa.DataType) -> bool:
     inner = (kind.field(n).type for n in range(kind.num_fields))
     return pa.types.is_union(kind) or any(map(_has_union, inner))
+
+
+def _has_other_keys(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind) and guess_arrow(kind.key_type) != "string":
+        return True
+    return any(_has_other_keys(kind.field(n).type) for n in range(kind.num_fields))

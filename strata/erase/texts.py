@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from strata.erase.spellings import begins_word, pattern_of
 from strata.errors import Corrupt
 from strata.format.pack import unpack
+from strata.ingest.quarantine import AGAIN
 from strata.kernels.arrays import Bools
 from strata.store.keys import BlobKind, parse_key
 
@@ -60,8 +61,7 @@ class Terms:
             raise _unsearchable(key, error) from error
 
     def _line(self, line: bytes) -> bool:
-        raw = orjson.loads(line).get("raw_base64")
-        return self.within(line) or (raw is not None and self.within(b64decode(raw)))
+        return any(map(self.within, _said_in(orjson.loads(line))))
 
     def rows(self, batch: pa.RecordBatch | pa.Table) -> Bools:
         """Return which rows mention a term in a text, or in bytes, at any depth.
@@ -116,13 +116,18 @@ class Terms:
         return self.within(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())
 
 
+def _said_in(row: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the texts of a rejected row; names that Strata gave say nothing of it."""
+    for name, value in row.items():
+        if isinstance(value, str) and not (name == "file" and value.startswith(AGAIN)):
+            yield b64decode(value) if name == "raw_base64" else value.encode()
+
+
 def _pieces(key: str, data: bytes) -> Iterator[bytes | pa.Table]:
     if parse_key(key).kind is BlobKind.QUARANTINE:
-        yield data
         for line in data.splitlines():
             row: Any = orjson.loads(line)
-            if isinstance(row, dict) and "raw_base64" in row:
-                yield b64decode(row["raw_base64"])
+            yield from _said_in(row) if isinstance(row, dict) and "raw" in row else [line]
     elif key.endswith(".gz"):
         yield gzip.decompress(data)
     elif key.endswith(".parquet"):

@@ -15,8 +15,9 @@ from itertools import islice
 from typing import Final
 
 from strata.errors import Conflict, InvalidRequest
+from strata.ingest.changes.foreseen import Foreseen, check_stage
 from strata.ingest.changes.settle import Preview, Settler, check_rejected, check_verified
-from strata.ingest.changes.tasks import check_stage, stage_task
+from strata.ingest.changes.tasks import stage_task
 from strata.ingest.commit import Committer, report_of, report_of_known, turns_shown
 from strata.ingest.land.files import files_at
 from strata.ingest.ledger import Ledger
@@ -185,7 +186,7 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
         committer = Committer(machine, state, ledger, writer)
         finish: Callable[[Work, Sequence[TaskResult]], IngestReport]
         if dry_run:
-            finish = Preview(state, ledger).show
+            finish = Preview(state, ledger, Foreseen(stores, placed, state)).show
         elif state.spec.source.envelope in ORDERED:
             finish = Settler(stores, placed, runner, committer, write_format, worth=worth).settle
         else:
@@ -283,10 +284,10 @@ def _worker(
     stores: Stores, runner: Runner, spec: ShardSpec, dry_run: bool
 ) -> Callable[[IngestTask], TaskResult]:
     ordered = spec.source.envelope in ORDERED
-    if dry_run:
-        return check_stage if ordered else check_task
     # Remote workers open the stores themselves; this one uses the caller's.
     blob = stores.blob if runner is serial else None
+    if dry_run:
+        return partial(check_stage, blob=blob) if ordered else check_task
     return partial(stage_task if ordered else ingest_task, blob=blob)
 
 

@@ -42,6 +42,7 @@ from strata.updates.order import sort_updates
 
 SUFFIX: Final = REJECTED
 RETRY: Final = "retry-"  # tokens of batches that take in rows of the quarantine
+AGAIN: Final = "quarantine/"  # begins the names under which rejected rows are read again
 MOVED: Final = "erased-"  # of the names of notes about erased rows
 _Rows: TypeAlias = Sequence[dict[str, Any]]
 TRIES: Final = 20  # for an append that other writers overtake

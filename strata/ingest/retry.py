@@ -22,6 +22,7 @@ from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.land.recode import encoding_said, kept_text
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import (
+    AGAIN,
     RETRY,
     Rejected,
     files_of_index,
@@ -81,8 +82,10 @@ def _release_taken(stores: Stores, name: str, found: Rejected) -> set[int]:
     tokens = ledger.tokens_by_name([own for _, own in named])
     gone: set[int] = set()
     for token in sorted(set(tokens.values())):
-        left = _left(stores, _committed(machine, name, token))
-        taken = [row for row, own in named if tokens.get(own) == token and own not in left]
+        commit = _committed(machine, name, token)
+        left = _left(stores, commit)
+        mine = [(row, own) for row, own in named if tokens.get(own) == token]
+        taken = [row for row, own in mine if commit.updates and own not in left]
         release(stores, name, token, taken)
         gone.update(row["number"] for row in taken)
     return gone
@@ -131,6 +134,8 @@ def _retry_for(stores: Stores, settings: Settings, state: State, found: Rejected
             return Retried(found.token, len(found.rows), 0, str(error))
         left = _left(stores, commit)
         taken = [row for row in rows if _name(found.token, row) not in left]
+        if done and not commit.updates:  # an erasure may have taken lines out of what is left
+            taken = []
         if taken or not done:  # else an earlier try took nothing, and things may have changed
             break
     release(stores, name, tried, taken)
@@ -231,4 +236,4 @@ def _file(token: str, row: dict[str, Any], format: str, encoding: str) -> Source
 
 
 def _name(token: str, row: dict[str, Any]) -> str:
-    return f"quarantine/{token}/{row['number']}"
+    return f"{AGAIN}{token}/{row['number']}"

@@ -27,7 +27,8 @@ def without_suppressed(
     erased = load_suppressed(store, task.suppressed)
     hit = _hits(rows, erased, task)
     texts = [r.raw.encode() if r.data is None else r.data for r in judged.rejected]
-    gone = erased.raw_hits(texts)
+    # A row that was read again may have no text; such rows have nothing else in common.
+    gone = erased.raw_hits(texts) & np.array([bool(text) for text in texts], np.bool_)
     counts = Counts(rejected=-int(gone.sum()), suppressed=int(hit.sum()) + int(gone.sum()))
     left = [one for one, out in zip(judged.rejected, gone.tolist(), strict=True) if not out]
     if hit.any():

@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
-from strata.errors import Corrupt, Fenced
+from strata.errors import Corrupt, Fenced, StrataError
 from strata.machine.machine import Machine
 from strata.machine.named import named_by
+from strata.state.state import State
 from strata.state.step import check_alive
+from strata.store.keys import BlobKind, blob_kind, generation_of, parse_key
 from strata.store.retry import retry
+
+READ: Final = frozenset(
+    {BlobKind.PART, BlobKind.MANIFEST, BlobKind.PAGE, BlobKind.UNION, BlobKind.CATALOG}
+)
 
 
 @contextmanager
@@ -35,18 +42,50 @@ def noticed(machine: Machine, shard: str, done: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def unless_dropped(machine: Machine, shard: str) -> Iterator[None]:
-    """Separate a lost blob from one that went with its shard, which somebody dropped on purpose.
+def unless_dropped(machine: Machine, shard: str = "") -> Iterator[None]:
+    """Separate a lost blob from one that went with what its readers were not kept from.
 
-    Raises: InvalidRequest for the latter, as any later call does.
+    `shard`: whose blobs are read; "": that of the lost blob.
+    Raises: InvalidRequest when the shard was dropped, as any later call does; Fenced when it does
+    not name the blob any more: it was dropped and created anew, or others replaced what is read.
     """
     try:
         yield
     except Corrupt as error:
-        if not _lost(machine, error):
+        key = _lost(machine, error)
+        shard = shard or _shard_of(key or "")
+        state = _newest(machine, shard) if key and shard else None
+        if not key or not state:
             raise
-        check_alive(machine.load(shard, dropped=True))
-        raise
+        check_alive(state)
+        if not _may_be_swept(state, key) or _names(machine, shard, key):
+            raise
+        raise Fenced(
+            "what is read was replaced meanwhile, and is gone: the shard was created anew, or a "
+            "merge or an erasure came and nothing held its batches",
+            shard=shard,
+            key=key,
+            cure="read again; [read] hold_ms keeps for so long what a reader reads",
+        ) from error
+
+
+def _newest(machine: Machine, shard: str) -> State | None:
+    """Return the newest state; None if it cannot be known here, as where a task sees blobs only."""
+    try:
+        return machine.load(shard, dropped=True)
+    except StrataError:
+        return None
+
+
+def _may_be_swept(state: State, key: str) -> bool:
+    """Return whether reads need this blob, and a sweep may take."""
+    mine = _shard_of(key) == state.name and blob_kind(key) in READ
+    return mine and generation_of(key) < state.fence
+
+
+def _shard_of(key: str) -> str:
+    """Return whose blob a key is; empty: that of no shard."""
+    return "" if blob_kind(key) is None else parse_key(key).shard
 
 
 def _lost(machine: Machine, error: Corrupt) -> str | None:
@@ -63,8 +102,9 @@ def _lost(machine: Machine, error: Corrupt) -> str | None:
 
 def _names(machine: Machine, shard: str, key: object) -> bool:
     """Return whether the newest state names a blob, or what it names cannot be known."""
+    lost: set[str] = set()  # what these name is not known
     try:
-        named = named_by(machine.stores.blob, machine.load(shard), {}, set())
-        return any(one == key for one in named)
+        named = named_by(machine.stores.blob, machine.load(shard), {}, lost)
+        return any(one == key for one in named) or bool(lost)
     except Corrupt:
         return True

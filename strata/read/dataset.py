@@ -46,6 +46,8 @@ class ShardDataset(ds.Dataset):
 
         `columns`: names, or expressions by the names of their results. `options`: of
         `pyarrow.dataset.Scanner.from_batches`; those about files have no effect.
+        Errs: a cast that fails on a row raises where that row is read, so not in a part that is
+        skipped for the rest of an AND.
         Raises: InvalidRequest at once, other errors of Strata as the scan is read;
         `pyarrow.ArrowInvalid` for what Arrow refuses.
         """

@@ -23,6 +23,8 @@ from strata.format.columns import D, T, child
 from strata.format.encodings import spark_ddl
 from strata.format.manifest import PartRef
 from strata.format.values.view import to_view
+from strata.machine.machine import Machine
+from strata.machine.replaced import unless_dropped
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
 from strata.parts.fetch import PartSource
@@ -31,6 +33,7 @@ from strata.read.as_of import may_add_up
 from strata.read.merged import IN_ORDER
 from strata.spark.carried import arrived, carried_type
 from strata.spark.tasks import Tasks, task_rows
+from strata.store.interface import Blob
 from strata.store.keys import parse_key
 from strata.store.open import is_near, open_stores
 from strata.updates.consolidate import advance, consolidate
@@ -77,12 +80,16 @@ class PartReader:
         """Yield the rows of the parts, columns by name, then t and d.
 
         With `as_of` and all columns, equal neighbours in a part may come as one row.
-        Raises: Corrupt when a part is missing or damaged; Unavailable when the store fails.
+        Raises: Corrupt when a part is missing or damaged; InvalidRequest or Fenced when it went
+        with its shard, or was replaced; Unavailable when the store fails.
         """
-        refs = tuple(parts)
+        stores = open_stores(self.store)
+        with unless_dropped(Machine(stores)):
+            yield from self._read(stores.blob, tuple(parts))
+
+    def _read(self, blob: Blob, refs: Sequence[PartRef]) -> Iterator[pa.RecordBatch]:
         if not refs:
             return
-        blob = open_stores(self.store).blob
         source = PartSource(blob, parse_key(refs[0].key).shard, self.relations, self.read_format)
         wanted, whole = Wanted(self.ids, self.groups), self.ids is None
         parts_read = parts_ahead(source, refs, wanted, self.ahead, threads=False)

@@ -21,6 +21,8 @@ from strata.decide.read_plan import ReadPlan
 from strata.format.columns import D, T
 from strata.format.encodings import spark_ddl
 from strata.format.manifest import PartRef
+from strata.machine.machine import Machine
+from strata.machine.replaced import unless_dropped
 from strata.model.schema import Column
 from strata.parts.fetch import PartSource
 from strata.read.merged import merged
@@ -67,12 +69,12 @@ class SliceReader:
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the slice's rows, each once, in order: columns by name, then t and d.
 
-        Raises: Corrupt when a part is missing, damaged or not sorted; Unavailable.
+        Raises: Corrupt when a part is missing, damaged or not sorted; as `PartReader.read`.
         """
         shown = self.shown
-        blob = open_stores(shown.store).blob
+        stores = open_stores(shown.store)
         source = PartSource(
-            blob,
+            stores.blob,
             self.shard,
             shown.relations,
             shown.read_format,
@@ -87,9 +89,10 @@ class SliceReader:
             columns=shown.ids,
             settings=shown.ahead,
         )
-        for table in found:
-            for batch in table.to_batches(OUT_ROWS):
-                yield shown.shape(batch, "")
+        with unless_dropped(Machine(stores)):
+            for table in found:
+                for batch in table.to_batches(OUT_ROWS):
+                    yield shown.shape(batch, "")
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,12 @@ class StretchReader:
     def slice_of(self, number: int) -> SliceReader | None:
         """Return what one of the tasks merges, None if nothing; together they merge all.
 
-        Raises: Corrupt when a page is missing or damaged.
+        Raises: Corrupt when a page is missing or damaged; as `PartReader.read`.
         """
         shown, stretch = self.shown, self.stretch
-        runs = stretch.read(open_stores(shown.store).blob)
+        stores = open_stores(shown.store)
+        with unless_dropped(Machine(stores)):
+            runs = stretch.read(stores.blob)
         within = nth_slice(stretch.within, runs, shown.relations, number, self.tasks, shown.groups)
         if within is None:
             return None

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from strata.errors import Conflict, Corrupt, InvalidRequest
+from strata.ingest.changes.foreseen import Foreseen
 from strata.ingest.changes.tasks import resolve_task, resolve_tasks
 from strata.ingest.commit import Committer, preview_of, turns_shown
 from strata.ingest.counts import total
@@ -83,6 +84,7 @@ class Preview:
 
     state: State  # when the run began
     ledger: Ledger
+    foreseen: Foreseen
     _progress: StreamProgress | None = None  # of the change stream, after the batches so far
     _filled: bool = False  # a batch so far has rows
 
@@ -90,14 +92,18 @@ class Preview:
         """Return what a commit would hold, as far as reading the files shows.
 
         The batches behind it then follow its turns and its place in the stream.
-        Raises: InvalidRequest for a snapshot that the shard does not accept.
+        Raises: InvalidRequest for a snapshot that the shard does not accept, a contradiction that
+        is not declared, and too many rejected rows.
         """
-        report = preview_of(self.state, work, results)
         legs = [leg for result in results for one in result.staged for leg in one.legs]
+        course = Course()
         if legs:
             before = self._progress or self.ledger.progress()
             course = course_of(self.state, work.step, legs, before, filled=self._filled)
             self._progress = course.progress or before
+        results = [*results, *self.foreseen.after(work.step, results, course)]
+        check_rejected(self.state.spec, work.step, results)
+        report = preview_of(self.state, work, results)
         self._filled |= report.updates > 0
         self.ledger.foresee(turns_shown(work.step, results))
         return report

@@ -20,7 +20,7 @@ from strata.format.values.view import to_view
 from strata.ingest.aside import Aside, put_aside
 from strata.ingest.changes.altered import check_columns, turns_of
 from strata.ingest.changes.lookup import rows_of_keys, rows_of_slice
-from strata.ingest.changes.resolve import REASONS, resolve
+from strata.ingest.changes.resolve import REASONS, Resolved, resolve
 from strata.ingest.changes.staging import slices_of, stage, staged_rows
 from strata.ingest.counts import Counts
 from strata.ingest.land.files import unless_changed
@@ -120,22 +120,6 @@ def stage_rows(store: Blob, task: IngestTask, raws: Iterable[RawFile]) -> TaskRe
             turns=turns,
         )
     return replace(result, quarantine=aside.finish())
-
-
-def check_stage(task: IngestTask) -> TaskResult:
-    """Read the changes of a task's files and return how many there are; nothing is written.
-
-    What is staged has no rows: it says how they continue the stream.
-    """
-    result = TaskResult(task.batch, task.number)
-    legs: tuple[Leg, ...] = ()
-    with unless_changed(task.files):
-        for raw in _raw_files(task):
-            read = file_changes(raw, task)
-            turns = all_turns([result.turns, read.turns])
-            result = replace(result.plus(read.judged), turns=turns)
-            legs += tuple(read.legs)
-    return replace(result, staged=(Staged(None, 0, (), (0,), (), (), legs),))
 
 
 def _raw_files(task: IngestTask) -> Iterator[RawFile]:
@@ -314,7 +298,6 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
     """
     task, state, piece = work.task, work.state, work.piece
     stores = open_stores(task.store) if stores is None else stores
-    policy = task.spec.source.contradictions
     found_rows = (staged_rows(stores.blob, state.name, one, piece) for one in work.staged)
     changes = combined([rows for rows in found_rows if rows is not None], state.relation)
     truncations = [one for staged in work.staged for one in staged.truncations]
@@ -328,31 +311,42 @@ def resolve_task(work: ResolveTask, stores: Stores | None = None) -> TaskResult:
         state.relation,
         truncations=truncations,
         course=work.course,
-        leave_out=policy == "quarantine",
+        leave_out=leaves_out(task),
     )
+    judged, aside = contradicting(found, task)
+    run = write_run(stores.blob, task, [found.updates])
+    return replace(
+        judged,
+        parts=run.parts,
+        quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
+        differences=run.differences,
+        sliced=leading_key_ids(state.relation) == key_ids(state.relation),
+    )
+
+
+def leaves_out(task: IngestTask) -> bool:
+    """Return whether changes that contradict the shard are not applied."""
+    return task.spec.source.contradictions == "quarantine"
+
+
+def contradicting(found: Resolved, task: IngestTask) -> tuple[TaskResult, list[Reject]]:
+    """Return how many changes contradict the shard, and those to put aside.
+
+    Raises: InvalidRequest if there are some and the declaration says to fail.
+    """
     wrong = found.wrong.num_rows
     first = _wrong(found.wrong.slice(0, 1), task) if wrong else []
-    if wrong and policy == "fail":
+    if wrong and task.spec.source.contradictions == "fail":
         raise InvalidRequest(
             "a change contradicts the shard, nothing was committed",
             **details(first[0]),
             rows=wrong,
             cure="correct the stream, or declare source.contradictions: quarantine or count",
         )
-    aside = _wrong(found.wrong, task) if policy == "quarantine" else []
-    run = write_run(stores.blob, task, [found.updates])
-    return TaskResult(
-        batch=task.batch,
-        number=task.number,
-        counts=Counts(
-            rejected=len(aside), contradictions=wrong - len(aside), repeated=found.repeated
-        ),
-        parts=run.parts,
-        first_reject=first[0] if aside else None,
-        quarantine=(put_aside(stores.blob, task, aside),) if aside else (),
-        differences=run.differences,
-        sliced=leading_key_ids(state.relation) == key_ids(state.relation),
-    )
+    aside = _wrong(found.wrong, task) if leaves_out(task) else []
+    counts = Counts(rejected=len(aside), contradictions=wrong - len(aside), repeated=found.repeated)
+    first_reject = first[0] if aside else None
+    return TaskResult(task.batch, task.number, counts, first_reject=first_reject), aside
 
 
 def _wrong(rows: pa.Table, task: IngestTask) -> list[Reject]:

@@ -39,11 +39,14 @@ def is_beside(path: str) -> bool:
     return name.endswith(ENDS)
 
 
-def ends_alike(path: str, declared: str) -> bool:
-    """Return whether a declared path ends as the name of a file beside others does.
+def is_named(path: str, declared: str, *, pattern: bool) -> bool:
+    """Return whether a declared path asks for a file beside others: the file itself, or a pattern.
 
-    >>> ends_alike("in/2024-01-01.csv.part", "in/%Y-%m-%d.csv.part")
+    The name of a folder says nothing of the files in it.
+
+    >>> is_named("2024-01-01.csv.part", "in/%Y-%m-%d.csv.part", pattern=True)
     True
+    >>> is_named("2024-01-01.csv.part", "in.part", pattern=False)
+    False
     """
-    name = path.lower()
-    return any(name.endswith(end) for end in ENDS if declared.lower().endswith(end))
+    return is_beside(declared) and (pattern or path == declared.rpartition("/")[2])

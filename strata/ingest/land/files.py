@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.beside import ends_alike, is_beside
+from strata.ingest.land.beside import is_beside, is_named
 from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
 from strata.ingest.land.landing import (
     S3,
@@ -327,7 +327,7 @@ def _timed(root: str, declared: str, *, follow_links: bool) -> Iterator[SourceFi
             cure="create it, or correct source.paths",
         )
     for relative, file in files:
-        if is_beside(relative) and not ends_alike(relative, declared):
+        if is_beside(relative) and not is_named(relative, declared, pattern=pattern is not None):
             continue
         if pattern is None:
             time_ms = path_time(relative)

@@ -47,16 +47,17 @@ def has_variant(values: Any) -> bool:
 
     Writers do not always say so: its fields show it.
     """
-    return isinstance(values, pa.Array | pa.ChunkedArray) and _is_variant(values.type)
+    return isinstance(values, pa.Array | pa.ChunkedArray) and is_variant(values.type)
 
 
-def _is_variant(kind: pa.DataType) -> bool:
+def is_variant(kind: pa.DataType) -> bool:
+    """Return whether a type of Arrow is that of a VARIANT, or has one inside."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _is_variant(kind.storage_type)
+        return is_variant(kind.storage_type)
     inner = [kind.field(n) for n in range(kind.num_fields)]
     if pa.types.is_struct(kind):
         names = {field.name for field in inner} | {"value", "typed_value"}
         binary = any(f.name == "metadata" and pa.types.is_binary(f.type) for f in inner)
         if binary and names == {"metadata", "value", "typed_value"} and len(inner) > 1:
             return True
-    return any(_is_variant(field.type) for field in inner)
+    return any(is_variant(field.type) for field in inner)

@@ -29,6 +29,7 @@ FORMS: Final[Sequence[Marks]] = (
     *((POINT, mark) for mark in (*_QUOTES, *_SPACES)),
     *((",", mark) for mark in _QUOTES),
 )
+_WORD: Final = r"[+-]?(?i:inf(?:inity)?|nan)"  # a float may be one of these
 _LIKE: Final = r"^[+-]?[\d.,'\x{2019}_ \x{a0}\x{202f}]*\d[\d.,]*(?:[eE][+-]?\d+)?$"
 _MARKED: Final = r"\d[.,'\x{2019}_ \x{a0}\x{202f}]+\d|[.,]\d|\d[.,]"
 _GROUPED: Final = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"  # 1,234.5 and 1,234
@@ -53,11 +54,11 @@ def marks_of(columns: Iterable[pa.Array]) -> Marks:
 
 
 def looks_like_numbers(texts: pa.Array) -> bool:
-    """Return whether all texts have digits and marks only, and some have marks."""
+    """Return whether all texts have digits and marks only, or are infinite, and some have marks."""
     some = pc.utf8_trim_whitespace(texts.drop_null())
     if not len(some) or not pc.any(pc.match_substring_regex(some, _MARKED)).as_py():
         return False
-    return bool(pc.all(pc.match_substring_regex(some, _LIKE)).as_py())
+    return bool(pc.all(pc.match_substring_regex(some, rf"{_LIKE}|^{_WORD}$")).as_py())
 
 
 def _read(texts: pa.Array, form: Marks) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.errors import InvalidRequest
 from strata.ingest.values.cast import NumberText, from_text
 from strata.ingest.values.nested_arrow import LISTS
 from strata.model.types import parse_type
@@ -153,6 +154,14 @@ _CHECKED: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
     (pa.types.is_interval, "interval"),
     (pa.types.is_duration, "interval day to second"),
 )
+_NO_JSON: Final[Sequence[Callable[[pa.DataType], bool]]] = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_duration,
+    pa.types.is_interval,
+)
 
 
 def guess_arrow(kind: pa.DataType | None) -> str:
@@ -167,7 +176,28 @@ def guess_arrow(kind: pa.DataType | None) -> str:
         return f"list<{guess_arrow(kind.value_type)}>"
     if pa.types.is_map(kind) and guess_arrow(kind.key_type) == "string":
         return f"map<{guess_arrow(kind.item_type)}>"
+    if pa.types.is_struct(kind) and _beyond_json(kind):
+        return _record(kind)
     return _ARROW.get(str(kind)) or _guess_flat(kind)
+
+
+def _beyond_json(kind: pa.DataType) -> bool:
+    """Return whether a nested type has values inside that JSON has no form for."""
+    inner = [kind.field(n).type for n in range(kind.num_fields)]
+    return any(any(is_kind(one) for is_kind in _NO_JSON) or _beyond_json(one) for one in inner)
+
+
+def _record(kind: pa.DataType) -> str:
+    """Return the type of a struct field by field; jsonb, if its names cannot be written so."""
+    fields = ", ".join(
+        f"{kind.field(n).name}: {guess_arrow(kind.field(n).type)}" for n in range(kind.num_fields)
+    )
+    try:
+        found = parse_type(f"record<{fields}>")
+    except InvalidRequest:
+        return "jsonb"
+    names = [kind.field(n).name for n in range(kind.num_fields)]
+    return str(found) if [field.name for field in found.fields] == names else "jsonb"
 
 
 def _guess_flat(kind: pa.DataType) -> str:

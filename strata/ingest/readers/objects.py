@@ -15,6 +15,7 @@ import orjson
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.readers.json_members import lines_of_array
 from strata.ingest.readers.rejects import Reject, details
 from strata.ingest.readers.source import WRONG_SHAPE_ROWS, Located
 from strata.ingest.values.cast import Rows
@@ -25,6 +26,8 @@ TOO_DEEP: Final = "nested too deeply"
 MANY: Final = 4_096  # lines that are read together if nothing is odd about them
 DIGITS: Final = re.compile(rb"[0-9.]+")
 NEAR: Final = 20  # letters around what is no JSON, to be shown
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|[\x80-\xff]+")  # or bytes of letters
+_BLANKS: Final = bytes(byte if byte > ord(" ") else ord(" ") for byte in range(256))
 LONG: Final = 16  # 64 bits hold a number of fewer characters exactly
 
 
@@ -150,6 +153,9 @@ def read_array(source: SourceFile, data: bytes | None = None) -> Objects:
     try:
         found = read_value(data, exact=bool(exact_lines(data))) if data.strip() else []
     except orjson.JSONDecodeError as error:
+        alone = _each_alone(source, data)
+        if alone is not None:
+            return alone
         near = error.doc[max(0, error.pos - NEAR) : error.pos + NEAR]
         raise _no_json(source, error.lineno, error.msg, value=near) from error
     except RecursionError as error:
@@ -166,6 +172,23 @@ def read_array(source: SourceFile, data: bytes | None = None) -> Objects:
         for n in bad
     ]
     return Objects([items[n] for n in good], [n + first for n in good], text, malformed)
+
+
+def _each_alone(source: SourceFile, data: bytes) -> Objects | None:
+    """Return the elements of an array, each by itself, where only letters of texts are no JSON.
+
+    None: something else is wrong with the file, or it is no array.
+    """
+    try:
+        found = read_value(_HALF.sub(rb"\\uFFFD", data.translate(_BLANKS)))
+    except (orjson.JSONDecodeError, RecursionError):
+        return None
+    elements = lines_of_array(data)
+    if elements is None or not isinstance(found, list) or len(found) != elements[1]:
+        return None
+    text, count = elements
+    lines = text.split(b"\n")[:count]
+    return _read_each(source, lines, 1 + source.before, exact_lines(text))
 
 
 def _no_json(source: SourceFile, line: int, reason: str, **found: str) -> InvalidRequest:

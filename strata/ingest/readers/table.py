@@ -1,22 +1,28 @@
 """Presents an Arrow table as the rows of a source file; there are no lines, only rows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
+from strata.ingest.readers.cures import VARIANT, Problem, is_variant
 from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
+from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.readers.source import Located, RawFile, check_columns
 from strata.ingest.values.cast import Rows
-from strata.ingest.values.shown import json_text, plain_row
+from strata.ingest.values.shown import clean, json_text, plain_row
 from strata.updates.order import one_chunk
 
 DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
 PART_BYTES: Final = 32 << 20  # in memory, for rows that are read at once
 WHOLE_BYTES: Final = 256 << 20  # decoded: a whole file up to this size is read at once
+SEVERAL: Final = "it has values of several types (a union)"
+OTHER_KEYS: Final = "it has a map whose keys are no texts"
+_TEXT_KEYS: Final = "write the keys as texts, or a list of structs; or leave it out of the file"
+_A_COLUMN_EACH: Final = "write a column, or a field, for each type; or leave it out of the file"
 
 
 def groups_of(source: SourceFile, count: int) -> range:
@@ -76,6 +82,45 @@ def check_count(source: SourceFile, found: int, wanted: int) -> None:
         )
 
 
-def guess_schema(schema: Iterable[pa.Field]) -> tuple[Mapping[str, Guess], int]:
-    """Return a type for each column of a schema; no row is examined."""
+def guess_schema(file: str, schema: pa.Schema) -> tuple[Mapping[str, Guess], int]:
+    """Return a type for each column of a schema; no row is examined.
+
+    Raises: InvalidRequest for what every ingest refuses: a name that stands twice, a column
+    whose values no reading takes in.
+    """
+    check_columns(file, schema.names, schema.names)
+    for field in schema:
+        _check_readable(file, field)
     return {field.name: (guess_arrow(field.type), True) for field in schema}, 0
+
+
+def _check_readable(file: str, column: pa.Field) -> None:
+    """Refuse a column whose values no reading takes in. Raises: InvalidRequest."""
+    if _has_union(column.type):
+        raise _unreadable(file, column, SEVERAL, _A_COLUMN_EACH)
+    if _has_other_keys(column.type):
+        raise _unreadable(file, column, OTHER_KEYS, _TEXT_KEYS)
+    if is_variant(column.type):
+        raise _unreadable(file, column, VARIANT, Problem.VARIANT.value)
+
+
+def _unreadable(file: str, column: pa.Field, reason: str, cure: str) -> InvalidRequest:
+    return InvalidRequest(
+        "no value of a column can be read",
+        file=file,
+        column=clean(column.name),
+        type=str(column.type)[:SHOWN],
+        reason=reason,
+        cure=cure,
+    )
+
+
+def _has_union(kind: pa.DataType) -> bool:
+    inner = (kind.field(n).type for n in range(kind.num_fields))
+    return pa.types.is_union(kind) or any(map(_has_union, inner))
+
+
+def _has_other_keys(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind) and guess_arrow(kind.key_type) != "string":
+        return True
+    return any(_has_other_keys(kind.field(n).type) for n in range(kind.num_fields))

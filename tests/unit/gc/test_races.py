@@ -16,7 +16,7 @@ import pytest
 from strata import gc
 from strata.compact import compact_shard
 from strata.decide.plan import plan_read
-from strata.errors import Corrupt, Fenced, InvalidRequest
+from strata.errors import Fenced, InvalidRequest
 from strata.model.settings import ReadSettings, Settings
 from strata.read.scan import scan
 from strata.state.generations import register
@@ -282,7 +282,7 @@ def test_who_planned_within_the_grace_reads_without_a_hold(world: World) -> None
     assert world.sweep(hours=0.9).deleted == 0
     assert world.read(planned) == [1, 2, 3, 4]
     world.settle()
-    with pytest.raises(Corrupt):  # too late, and told so: never other rows
+    with pytest.raises(Fenced):  # too late, and told so: never other rows
         world.read(planned)
 
 

@@ -1,5 +1,6 @@
 """Who reads a shard that is dropped by force and swept at once hears of the drop, not of damage."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,7 +11,7 @@ import pytest
 
 from strata import gc
 from strata.backup.save import back_up
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
 from strata.maintain.revert import revert_interval
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.read.folder_sink import ParquetFolder
@@ -52,6 +53,11 @@ def dropped(world: World) -> None:
         world.now_ms += 1000
         gc.collect(world.stores, "s", AT_ONCE)
     assert not world.stored("parts", "manifests")
+
+
+def made_anew(world: World) -> None:
+    dropped(world)
+    world.machine.create(SPEC, revive=True)
 
 
 def shard(stores: Stores, settings: ReadSettings) -> Shard:
@@ -113,6 +119,25 @@ def test_a_forced_drop_is_no_damage(tmp_path: Path, name: str, hold_ms: int) -> 
         if not blob.happened:
             break
     assert set(refused) == {("this shard was dropped", "personal data")}
+
+
+@pytest.mark.parametrize("hold_ms", [0, 60_000])
+@pytest.mark.parametrize("name", READS)
+def test_a_shard_that_is_made_anew_is_no_damage(tmp_path: Path, name: str, hold_ms: int) -> None:
+    """Its readers called for a backup of what was dropped on purpose."""
+    at, refused = 0, Counter[type[Exception]]()
+    while True:
+        at += 1
+        world = made()
+        blob = Gets(world.inner.blob, at, partial(made_anew, world))
+        stores = replace(world.inner, blob=blob)
+        try:
+            READS[name](stores, ReadSettings(hold_ms=hold_ms), tmp_path / str(at))
+        except (Fenced, InvalidRequest, Conflict) as error:
+            refused[type(error)] += 1
+        if not blob.happened:
+            break
+    assert refused[Fenced]
 
 
 def test_a_backup_of_all_shards_goes_on_without_one_that_is_dropped() -> None:

@@ -167,7 +167,7 @@ class Orc(GroupedFormat):
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
         with orc_file(file) as opened:
-            return guess_schema(opened.schema)
+            return guess_schema(file.name, opened.schema)
 
 
 FORMAT = Orc()

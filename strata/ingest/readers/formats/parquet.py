@@ -121,7 +121,7 @@ class Parquet(GroupedFormat):
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
         with parquet_file(file) as opened:
-            found, rows = guess_schema(opened.schema_arrow)
+            found, rows = guess_schema(file.name, opened.schema_arrow)
             leaves = [opened.schema.column(n) for n in range(len(opened.schema))]
         spans = {leaf.path for leaf in leaves if leaf.converted_type == "INTERVAL"}
         return {n: ("interval", True) if n in spans else one for n, one in found.items()}, rows

@@ -139,6 +139,21 @@ def test_a_path_may_declare_files_that_are_called_so(tmp_path: Path) -> None:
     found = files_by_time(str(tmp_path), ["in/%Y-%m-%d.csv.part", "in/2013-01-02.csv.PART"])
 
     assert [f.name for f in found] == ["in/2013-01-01.csv.part", "in/2013-01-02.csv.PART"]
+    fill(tmp_path, "in/#2013-01-03.csv#", "in/~$2013-01-04.csv")
+    found = files_by_time(str(tmp_path), ["in/#%Y-%m-%d.csv#", "in/~$*.csv"])
+    assert [f.name for f in found] == ["in/#2013-01-03.csv#", "in/~$2013-01-04.csv"]
+
+
+@pytest.mark.parametrize("declared", ["in.tmp", "in.tmp/", "in.tmp/*"])
+def test_the_name_of_a_folder_asks_for_no_file_that_is_called_so(
+    tmp_path: Path, declared: str
+) -> None:
+    """Half of a file was taken in, if its folder ended as its name did."""
+    fill(tmp_path, "in.tmp/2013-01-01.csv.tmp", "in.tmp/2013-01-02.csv")
+
+    found = files_by_time(str(tmp_path), [declared])
+
+    assert [f.name for f in found] == ["in.tmp/2013-01-02.csv"]
 
 
 def test_a_file_without_a_time_is_refused_by_name(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def texts(*values: str | None) -> pa.Array:
     ("columns", "marks"),
     [
         ([["1,5", "2"]], (",", "")),
+        ([["1,5", "-Inf"], ["Infinity"]], (",", "")),
         ([["1.234,56"]], (",", ".")),
         ([["1 234,56"]], (",", " ")),
         ([["1\u202f234,5", "7"]], (",", "\u202f")),
@@ -46,6 +47,8 @@ def test_marks_that_decide_themselves(columns: list[list[str]], marks: tuple[str
         [["1.5", "2.25"]],
         [["1,5"], ["1.5"]],  # two ways in one file
         [["1,5"], ["5."]],
+        [["1,5"], ["1.5", "Infinity"]],  # floats, too
+        [["1,5"], ["-inf", "0.25", "NAN"]],
         [["1.234,5"], [".5", "7"]],
         [["1,5", "a"]],
         [["1 234"]],  # may be a number of a house, or of a phone

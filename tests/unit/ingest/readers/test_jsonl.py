@@ -368,9 +368,9 @@ def test_a_row_may_be_called_as_a_message(put) -> None:
     ("text", "line", "value"),
     [
         (b'[{"id": 1},\n{"id": 2, "x": NaN}]', 2, ' 1},\n{"id": 2, "x": NaN}]'),
-        (b'[{"id": 1, "x": "\\ud83d"}]', 1, '[{"id": 1, "x": "\\ud83d"}]'),
         (b'[{"id": 1},]', 1, '[{"id": 1},]'),
-        (b'[{"id": 1, "x": "\xff"}]', 1, ""),
+        (b'[{"id": 1, "x": "\xff"},]', 1, ""),
+        (b'[{"id": 1, "x": "\\ud83d}]', 1, '"x": "\\ud83d}]'),
     ],
 )
 def test_an_array_that_is_no_json_is_refused_with_what_is_there(
@@ -385,3 +385,32 @@ def test_an_array_that_is_no_json_is_refused_with_what_is_there(
     details = error.value.details
     assert (details["file"], details["line"]) == ("x.json", line)
     assert value in details["value"]
+
+
+def test_letters_that_are_no_text_reject_an_element_as_they_reject_a_line(tmp_path: Path) -> None:
+    """One half of a character in one value refused a whole array."""
+    elements = [
+        b'{"id": 1, "x": "\\ud83d\\ude00"}',
+        b'{"id": 2, "x": "\\ud83d"}',
+        b'{"id": 3,\n "x": "\xff"}',
+        b'{"id": 4, "x": "a\tb"}',
+        b'{"id": 5, "\\udc00": [",", "]"]}',
+        b'{"id": 6.0, "x": "\\\\ud800"}',
+        b"null",
+        b'"\\ud800"',
+        b'{"id": 123456789012345678901234567890, "x": "{\\"}"}',
+    ]
+    found = []
+    for name, data in (
+        ("x.json", b"[" + b" ,\n".join(elements) + b"]\n"),
+        ("x.jsonl", b"\n".join(one.replace(b"\n", b" ") for one in elements)),
+    ):
+        (tmp_path / name).write_bytes(data)
+        read = read_json if name == "x.json" else read_jsonl
+        raw = read(SourceFile(str(tmp_path / name), name, len(data)), ["id", "x"])
+        bad = [(one.line, one.reason, one.raw, one.data) for one in raw.malformed]
+        found.append((raw.columns, raw.locate(np.arange(raw.count)), sorted(bad, key=str)))
+
+    assert found[0] == found[1]
+    assert found[0][0]["x"] == ["\U0001f600", "\\ud800", '{"}']
+    assert [line for line, *_ in found[0][2]] == [2, 3, 4, 5, 7, 8]

@@ -177,7 +177,7 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ),
     (
         "strata.format.part", "_in_dictionaries", "size <= CODED_BYTES", "size < CODED_BYTES",
-    ): "the rows are the same: a dictionary of just so many bytes comes as texts",
+    ): "the rows are the same: one dictionary more comes as texts",
     (
         "strata.format.part_write", "_one",
         "column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()",

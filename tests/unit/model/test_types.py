@@ -32,10 +32,12 @@ def test_deeper_types_are_refused_when_they_are_declared(levels: int) -> None:
         ("char", "char(1)"),
         ("varchar( 7 )", "varchar(7)"),
         ("map<string, list<int>>", "map<list<int32>>"),
-        ("record< a : numeric(4,2), b: record<c: int, d: text> >",
-         "record<a: numeric(4,2), b: record<c: int32, d: string>>"),
+        (
+            "record< a : numeric(4,2), b: record<c: int, d: text> >",
+            "record<a: numeric(4,2), b: record<c: int32, d: string>>",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_type_is_read_and_printed_in_one_spelling(text: str, canonical: str) -> None:
     assert str(parse_type(text)) == canonical
     assert parse_type(canonical) == parse_type(text)

@@ -114,10 +114,16 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "kept"),
-    [("1e2147483647", "1E+2147483647"), ("0.1e2147483648", "1E+2147483647"),
-     ("-9e-2147483648", "-9E-2147483648"), ("1e2147483648", None), ("10e2147483647", None),
-     ("1e-2147483649", None), ("0.1e-2147483648", None)],
-)  # fmt: skip
+    [
+        ("1e2147483647", "1E+2147483647"),
+        ("0.1e2147483648", "1E+2147483647"),
+        ("-9e-2147483648", "-9E-2147483648"),
+        ("1e2147483648", None),
+        ("10e2147483647", None),
+        ("1e-2147483649", None),
+        ("0.1e-2147483648", None),
+    ],
+)
 def test_an_exponent_has_32_bits(text: str, kept: str | None) -> None:
     if kept is None:
         with pytest.raises(InvalidRequest, match="too large or too small"):

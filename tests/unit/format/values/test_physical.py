@@ -29,11 +29,20 @@ def test_buffers_that_may_be_written_are_read_only() -> None:
 @pytest.mark.parametrize(
     ("kind", "found"),
     [
-        (pa.int16(), "<i2"), (pa.uint64(), "<u8"), (pa.float32(), "<f4"), (pa.float64(), "<f8"),
-        (pa.date32(), "<i4"), (pa.timestamp("us"), "<i8"), (pa.timestamp("us", "UTC"), "<i8"),
-        (pa.string(), None), (pa.bool_(), None), (pa.decimal128(10, 2), None),
-        (pa.list_(pa.int32()), None), (pa.duration("us"), None), (pa.float16(), None),
+        (pa.int16(), "<i2"),
+        (pa.uint64(), "<u8"),
+        (pa.float32(), "<f4"),
+        (pa.float64(), "<f8"),
+        (pa.date32(), "<i4"),
+        (pa.timestamp("us"), "<i8"),
+        (pa.timestamp("us", "UTC"), "<i8"),
+        (pa.string(), None),
+        (pa.bool_(), None),
+        (pa.decimal128(10, 2), None),
+        (pa.list_(pa.int32()), None),
+        (pa.duration("us"), None),
+        (pa.float16(), None),
     ],
-)  # fmt: skip
+)
 def test_numbers_and_times_are_numbers_of_numpy(kind: pa.DataType, found: str | None) -> None:
     assert number_dtype(kind) == (None if found is None else np.dtype(found))

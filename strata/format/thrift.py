@@ -24,7 +24,7 @@ SET: Final = 10
 STRUCT: Final = 12
 
 _LONG: Final = 15  # in the head of a list: its length follows; in that of a field: most steps
-DEEPEST: Final = 64  # structs inside each other; Parquet's have less than ten
+DEEPEST: Final = 64  # structs and lists inside each other; Parquet's have about ten
 
 
 @dataclass(slots=True)
@@ -82,8 +82,6 @@ class _Reader:
 
     def struct(self, depth: int) -> ThriftStruct:
         """Read a struct."""
-        if depth > DEEPEST:
-            raise ValueError("structs lie too deep inside each other")
         found: ThriftStruct = {}
         number = 0
         while head := self._byte():
@@ -94,6 +92,8 @@ class _Reader:
         return found
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise ValueError("values lie too deep inside each other")
         return self._numbers[kind](depth)
 
     def _list(self, depth: int) -> ThriftList:
@@ -103,7 +103,7 @@ class _Reader:
             length = self._unsigned()
         if length > len(self._data) - self._at:  # each item has a byte or more
             raise ValueError("a list is longer than the rest")
-        return ThriftList(kind, [self._value(kind, depth) for _ in range(length)])
+        return ThriftList(kind, [self._value(kind, depth + 1) for _ in range(length)])
 
     def _byte(self) -> int:
         found = self._data[self._at]

@@ -87,7 +87,7 @@ def crossing_runs(
     *,
     within: Slice = WHOLE,
     batches: RowBudget = RowBudget(),  # noqa: B008 -- a value that never changes
-    together_bytes: int = 0,
+    together_bytes: int,
 ) -> list[Iterable[Rows]]:
     """Return the parts of one run as `sorted_runs` does, and tally the rows that cross.
 

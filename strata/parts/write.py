@@ -193,7 +193,7 @@ class _Part:
         with self.draft.guarded():
             self.writer.write(prepared)
         looked.result()
-        ratio = (self.writer.size_bytes - before) / max(size, 1)
+        ratio = (self.writer.size_bytes - before) / size
         return min(max(ratio, RATIOS[0]), RATIOS[1])
 
     def store(self, beside: Executor, before: WrittenPart | None) -> WrittenPart:
@@ -398,4 +398,4 @@ def _rows_of_part(group: pa.Table, size: int, ratio: float, target: PartTarget, 
     count: int = group.num_rows
     if not more:
         return count
-    return max(count, round(target.part_bytes / ratio * count / max(size, 1)))
+    return max(count, round(target.part_bytes / ratio * count / size))

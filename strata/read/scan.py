@@ -103,8 +103,6 @@ def scan_schema(
 
 def viewed_column(column: pa.ChunkedArray, column_type: ColumnType) -> pa.ChunkedArray:
     """Return a stored column in the form that readers see."""
-    if not has_view(column_type):
-        return column
     chunks = [to_view(chunk, column_type) for chunk in column.chunks]
     return pa.chunked_array(chunks, view_type(column_type))
 

@@ -172,4 +172,55 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "field is None or field.values is None or (not pa.types.is_int64(field.type))",
         "field is None or not pa.types.is_int64(field.type)",
     ): "a field of int64 has its numbers",
+    ("strata.format.batch_read", "has_one_batch", "True", "False"): (
+        f"{_SPEED}: Arrow's own reader counts the batches"
+    ),
+    (
+        "strata.format.part", "_in_dictionaries", "size <= CODED_BYTES", "size < CODED_BYTES",
+    ): "the rows are the same: one dictionary more comes as texts",
+    (
+        "strata.format.part_write", "_one",
+        "column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()",
+        "column.combine_chunks() if column.num_chunks == 1 else column.chunk(0)",
+    ): f"{_SPEED}: its callers have one chunk of each column, which is copied",
+    (
+        "strata.format.rowcodec.encode", "_decimal", "column_type.scale or 0", "column_type.scale",
+    ): "a numeric with a precision has a scale",
+    ("strata.format.rowcodec.warm", "warm", "1", "2"): _WARM,
+    (
+        "strata.format.splice", "_zeros", "(rows * kind.bit_width + 7) // 8",
+        "(rows * kind.bit_width + 7) * 8",
+    ): "a longer buffer of zeros holds the same values",
+    (
+        "strata.format.values.packed", "_digit_matrix",
+        "if not len(texts): return np.zeros((0, MAX_DIGITS), np.uint8)", "pass",
+    ): "Arrow pads no texts to an empty buffer, in which there is no digit either",
+    ("strata.format.values.sortable", "_body", "len(children) > 1", "len(children) >= 1"): (
+        f"{_SPEED}: what is joined with nothing is copied"
+    ),
+    ("strata.model.loaded", "Loaded.replaced", "now >= self._due", "now > self._due"): (
+        "a look comes a tick of the clock later"
+    ),
+    ("strata.model.near", "", "12", "13"): (
+        "how many names an error lists decides nothing"
+    ),
+    ("strata.parts.fetch", "BlobFile._range", "start < tail_start", "start <= tail_start"): (
+        f"{_SPEED}: a range that begins where the tail does is fetched alone, and the tail again"
+    ),
+    ("strata.parts.fetch", "part_batches", "del batch", "pass"): (
+        "the rows are the same; only memory would show it"
+    ),
+    ("strata.parts.unions", "stats_of", "min", "max"): (
+        "how many threads ask for unions changes none of them"
+    ),
+    ("strata.plain.weaker", "_Weaker._checked", "0", "1"): (
+        "no text that is written there depends on the clock"
+    ),
+    ("strata.read.bucket_sink", "ParquetBucket.take", "self._tidy = True", "pass"): (
+        f"{_SPEED}: what dead programs have left is looked for with each delivery"
+    ),
+    (
+        "strata.read.value_order", "ValueSums.add", "self._rows > HELD_ROWS",
+        "self._rows >= HELD_ROWS",
+    ): "values are added up one row earlier",
 }  # fmt: skip

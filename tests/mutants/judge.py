@@ -1,9 +1,10 @@
 """Judge mutants: each in a forked process that starts warm, on the fast tests that reach it.
 
-The tests of the mutant's own room come first, then the quick ones, until one fails or their time
-is over. In a first round all tests are collected once, and the mutant's code is put into the
-imported engine. What survives that is judged again: in a process that has every library but not
-the engine, the mutant is laid over its module while that is imported. No file ever changes.
+The tests of the mutant's own module come first, then those of its room, then the quick ones, until
+one fails or their time is over. In a first round all tests are collected once, and the mutant's
+code is put into the imported engine. What survives that is judged again: in a process that has
+every library but not the engine, the mutant is laid over its module while that is imported. No file
+ever changes.
 """
 
 import ast
@@ -65,19 +66,26 @@ class Court:
     seconds: float
 
     def reaching(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant's function, in the order in which they are asked."""
-        room = mutant.module.split(".")[1]
-        imported = mutant.function == "" or is_body_of_a_class(mutant)
+        """Return the tests that reach a mutant's function, in the order in which they are asked.
 
-        def reaches(one: Reached) -> bool:
-            if not imported:
-                return f"{mutant.module}:{mutant.function}" in one.functions
-            return any(name.startswith(f"{mutant.module}:") for name in one.functions)
+        What runs at the import alone is asked of the tests that reach its module, and of those of
+        its room: a table is used by others.
+        """
+        room, own = mutant.module.split(".")[1], f"test_{mutant.module.rpartition('.')[2]}"
+        found = self._entering(f"{mutant.module}:{mutant.function}".__eq__)
+        if not found and runs_at_import(mutant):
+            found = self._entering(lambda name: name.startswith(f"{mutant.module}:"))
+            found = list({*found, *(test for test in self.reached if f"/{room}/" in test)})
 
-        def place(test: str) -> tuple[bool, bool, float, str]:
-            return (test.startswith(LAST), room not in test, self.reached[test].seconds, test)
+        def place(test: str) -> tuple[bool, bool, bool, float, str]:
+            seconds = self.reached[test].seconds
+            return (test.startswith(LAST), own not in test, room not in test, seconds, test)
 
-        return sorted((test for test, one in self.reached.items() if reaches(one)), key=place)
+        return sorted(found, key=place)
+
+    def _entering(self, is_one: Callable[[str], bool]) -> list[str]:
+        """Return the tests that enter such a function."""
+        return [test for test, one in self.reached.items() if any(map(is_one, one.functions))]
 
     def asked(self, mutant: Mutant) -> list[str]:
         """Return the tests for which there is time, one at least."""
@@ -121,6 +129,20 @@ def _classes(module: str) -> frozenset[str]:
 def is_body_of_a_class(mutant: Mutant) -> bool:
     """Return whether a mutant stands among the fields of a class: that runs at the import alone."""
     return mutant.function in _classes(mutant.module)
+
+
+def runs_at_import(mutant: Mutant) -> bool:
+    """Return whether a mutant runs while its module is imported: also in what makes a table."""
+    return mutant.function in {"", *_made_at_import(mutant.module)} or is_body_of_a_class(mutant)
+
+
+@cache
+def _made_at_import(module: str) -> frozenset[str]:
+    """Return the names that a module's own statements use."""
+    tree = ast.parse(source(module).read_text("utf-8"))
+    plain = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    nodes = [node for one in plain for node in ast.walk(one)]
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
 
 
 def compiled(mutant: Mutant) -> CodeType:
@@ -223,12 +245,20 @@ def warm() -> None:
 
 
 def judge(mutant: Mutant, court: Court) -> Verdict:
-    """Return what becomes of a mutant that is there from the import on."""
+    """Return what becomes of a mutant that is there from the import on.
+
+    What libraries have imported already was judged in the first round, and stays as it was.
+    """
     tests = court.asked(mutant)
-    if not tests:
-        return Verdict("survived")
+    if not tests or is_imported(mutant.module):
+        return court.verdict(mutant, tests, "")
     said = failing(mutant.module, compiled(mutant), tests, court.limit(tests))
     return court.verdict(mutant, tests, said)
+
+
+def is_imported(module: str) -> bool:
+    """Return whether nothing can be laid over a module any more: `import strata` loads it."""
+    return module in sys.modules
 
 
 def failing(module: str, code: CodeType, tests: Sequence[str], limit: float) -> str | None:

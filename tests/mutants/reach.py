@@ -28,7 +28,7 @@ import pytest
 PROJECT: Final = Path(__file__).resolve().parents[2]
 RECORD: Final = PROJECT / ".strata" / "reached.json"
 # Whatever lies below these is asked, a file of tomorrow too, but for what is left out by name.
-POOL: Final = ("tests/unit", "tests/spec", "tests/laws")
+POOL: Final = ("tests/unit", "tests/spec", "tests/laws", "tests/formats")
 FAST: Final = "not spark and not dags and not long and not slow"
 LEFT_OUT: Final = (
     # rooms that decide nothing, and reach what does only with whole shards

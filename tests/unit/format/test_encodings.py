@@ -77,6 +77,13 @@ def _check_numbers(row: Encoding) -> None:
         assert row.layout.dtype == message.stored
 
 
+def test_texts_are_values_of_these_types_alone() -> None:
+    """A default of another type is JSON: `1.5` of a float, and no text."""
+    texts = {Kind.STRING, Kind.CHAR, Kind.VARCHAR, Kind.BYTES, Kind.UUID, Kind.NUMERIC}
+    times = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
+    assert {kind for kind, row in ENCODINGS.items() if row.quoted} == texts | times
+
+
 @by_type
 def test_a_null_goes_every_way(column_type: ColumnType) -> None:
     nulls = pa.nulls(2, arrow_type(column_type))

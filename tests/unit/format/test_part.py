@@ -392,6 +392,21 @@ def test_columns_of_a_bad_migration_are_not_believed() -> None:
         read(tampered("structured", metadata))
 
 
+def test_a_column_of_another_type_is_named() -> None:
+    table = pq.read_table(io.BytesIO(part(layout="structured").data))
+    place = table.schema.get_field_index("v_s")
+    struct = table["v_s"].combine_chunks()
+    wide = pa.StructArray.from_arrays(
+        [*struct.flatten()[:-1], struct.field("12").cast(pa.int32())], names=["2", "11", "12"]
+    )
+    sink = io.BytesIO()
+    pq.write_table(table.set_column(place, "v_s", wide), sink)
+
+    with pytest.raises(Corrupt, match="column has the wrong type") as caught:
+        read(sink.getvalue())
+    assert caught.value.details["column"] == "v_s"
+
+
 def test_an_update_without_time_is_corrupt() -> None:
     table = pq.read_table(io.BytesIO(part().data))
     schema = pa.schema(

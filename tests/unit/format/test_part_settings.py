@@ -1,6 +1,7 @@
 """Encodings are chosen by what a sample of the values shows."""
 
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,12 @@ ROWS = 40_000
 DRAW = random.Random(7)
 INTS = [DRAW.randrange(10**6) for _ in range(ROWS)]
 NOISE = [DRAW.getrandbits(64) - 2**63 for _ in range(ROWS)]
+_DIFFERENCES = "DELTA_BINARY_PACKED"
 COLUMNS: dict[str, tuple[Any, str]] = {
-    "seconds": (pa.array(range(0, ROWS * 1000, 1000)), "DELTA_BINARY_PACKED"),
-    "small": (pa.array(INTS), "DELTA_BINARY_PACKED"),
+    "seconds": (pa.array(range(0, ROWS * 1000, 1000)), _DIFFERENCES),
+    "small": (pa.array(INTS), _DIFFERENCES),
     "noise": (pa.array(NOISE), "PLAIN"),
-    "ones": (pa.array([1] * ROWS), "DELTA_BINARY_PACKED"),
+    "ones": (pa.array([1] * ROWS), _DIFFERENCES),
     "few": (pa.array([NOISE[i % 9] for i in INTS]), "RLE_DICTIONARY"),
     "random": (pa.array([DRAW.random() for _ in range(ROWS)]), "BYTE_STREAM_SPLIT"),
     "prices": (pa.array([i / 100 for i in INTS]), "PLAIN"),
@@ -25,13 +27,13 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "carrier": (pa.array([f"carrier {i % 5000}" for i in INTS]), "RLE_DICTIONARY"),
     "sorted": (pa.array([f"carrier {i // 2:020}" for i in range(ROWS)]), "PLAIN"),
     "stretches": (pa.array([f"carrier {i // 5000}" for i in range(ROWS)]), "RLE_DICTIONARY"),
+    "amount": (pa.array([Decimal(i) / 100 for i in INTS], pa.decimal128(18, 2)), _DIFFERENCES),
+    "wide": (pa.array([Decimal(i) / 100 for i in INTS], pa.decimal128(19, 2)), "PLAIN"),
     "flag": (pa.array([i % 2 == 0 for i in INTS]), "PLAIN"),
 }
 
 
-@pytest.fixture(scope="module")
-def encodings() -> dict[str, str]:
-    """Return each column's encoding in a file written with the settings chosen for it."""
+def test_each_column_gets_the_encoding_that_suits_its_values() -> None:
     table = pa.table({name: values for name, (values, _) in COLUMNS.items()})
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -41,19 +43,13 @@ def encodings() -> dict[str, str]:
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert file.read() == table
     group = file.metadata.row_group(0)
-    return {
+    found = {
         group.column(i).path_in_schema: next(
             e for e in [*group.column(i).encodings][::-1] if e != "RLE"
         )
         for i in range(group.num_columns)
     }
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_gets_the_encoding_that_suits_its_values(
-    encodings: dict[str, str], name: str
-) -> None:
-    assert encodings[name] == COLUMNS[name][1]
+    assert found == {name: encoding for name, (_, encoding) in COLUMNS.items()}
 
 
 def test_few_rows_get_no_other_encodings() -> None:

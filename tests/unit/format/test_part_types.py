@@ -1,5 +1,6 @@
 """Every type goes through every layout and comes back, alone or among others."""
 
+import io
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from strata.errors import Corrupt
 from strata.format.check import differs
 from strata.format.columns import updates_schema
 from strata.format.part import Description, encode_part, read_part, validate_part
+from strata.format.part_write import ARROW_SCHEMA
 from strata.model.schema import Column, Relation
 from strata.model.spec import LAYOUTS
-from strata.model.types import ColumnType
+from strata.model.types import ColumnType, parse_type
 from tests.formats import every_type
 from tests.support import values
 
@@ -67,6 +69,29 @@ def test_each_column_can_be_read_alone(layout: str) -> None:
     for column in ALL.columns:
         batches = list(read_part(part, ALL, columns=[column.id]))
         assert_same(pa.Table.from_batches(batches), table.select([str(column.id), "t", "d"]))
+
+
+def test_nested_values_have_the_names_of_updates_whoever_wrote_the_file() -> None:
+    """Parquet's own name of an item is another; only Arrow's schema in the footer says ours."""
+    lists = Column(2, "l", parse_type("map<list<int32>>"))
+    relation = Relation(0, (Column(1, "id", parse_type("int64")), lists), (1,), ())
+    rows = [[1, 2], [[("a", [1, None])], None], [0, 0], [1, 1]]
+    schema = updates_schema(relation)
+    columns = [pa.array(cells, field.type) for cells, field in zip(rows, schema, strict=True)]
+    table = pa.Table.from_arrays(columns, schema=schema)
+    file = pq.ParquetFile(io.BytesIO(encoded(table, relation, "structured")))
+    stored = file.read().replace_schema_metadata({})
+    footer = {k: v for k, v in file.metadata.metadata.items() if k != ARROW_SCHEMA}
+    again = io.BytesIO()
+    with pq.ParquetWriter(again, stored.schema, store_schema=False) as writer:
+        writer.add_key_value_metadata(footer)
+        writer.write_table(stored)
+
+    [batch] = read_part(again.getvalue(), relation)
+
+    assert "element" in str(pq.ParquetFile(again).schema_arrow)
+    assert [str(column.type) for column in batch.columns] == [str(field.type) for field in schema]
+    assert pa.Table.from_batches([batch]) == table
 
 
 def test_equal_rows_have_equal_bytes_whatever_nulls_hide() -> None:

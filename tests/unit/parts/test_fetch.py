@@ -1,24 +1,38 @@
 """How much of a run is decoded at a time follows from its rows, not from how they are stored."""
 
+import io
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.compact import tasks as rewrite
 from strata.decide.plan import plan_read
+from strata.errors import Corrupt
+from strata.format import part
 from strata.format.columns import updates_schema
-from strata.format.values.coded import decoded
+from strata.format.values.coded import decoded, is_coded
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.parts import fetch
-from strata.parts.fetch import LEAST_ROWS, RowBudget, sorted_runs, source_of
+from strata.parts.fetch import (
+    LEAST_ROWS,
+    RowBudget,
+    part_batches,
+    part_bytes,
+    sorted_runs,
+    source_of,
+)
+from strata.parts.manifests import CURE
 from strata.read import merged as merged_reads
 from strata.state.spine import full_request
 from strata.store.open import Stores
 from tests.support.stored import append, create, memory_stores
+from tests.support.updates import table
 
 RELATION = Relation(
     0, (Column(1, "id", parse_type("int64")), Column(2, "text", parse_type("string"))), (1,), ()
@@ -93,3 +107,46 @@ def test_merges_and_consolidated_reads_ask_for_what_fits(
             asked.clear()
             assert sum(chunk.num_rows for chunk in made) >= ROWS
             assert (max(asked) <= rows) == (memory < 2**30)
+
+
+@pytest.fixture
+def small() -> Stores:
+    """A shard of one part: few texts, each in many rows."""
+    stores = memory_stores()
+    create(stores, RELATION, write_format="structured", row_group_bytes=MIB, part_bytes=MIB)
+    append(stores, "shard", 0, 1, [table(RELATION, [(i, "cab"[i % 3], 0, 1) for i in range(90)])])
+    return stores
+
+
+def test_a_damaged_part_is_named_with_the_cure_that_it_brings_or_the_usual_one(
+    small: Stores,
+) -> None:
+    state = Machine(small).load("shard")
+    source, ref = source_of(small.blob, state), plan_read(small, state).fetched[0]
+    whole = pq.read_table(io.BytesIO(part_bytes(source, ref)))
+    footer = {**(whole.schema.metadata or {}), b"strata.format_version": b"2"}
+    later = io.BytesIO()
+    pq.write_table(whole.replace_schema_metadata(footer), later)
+
+    for data, cure in ((b"no part", CURE), (later.getvalue(), "the version that wrote it")):
+        with pytest.raises(Corrupt) as caught:
+            list(part_batches(source, ref, data=data))
+        assert (caught.value.details["part"], caught.value.details["shard"]) == (ref.key, "shard")
+        assert cure in (caught.value.cure or "")
+
+
+def test_a_part_in_another_order_is_sorted_as_plain_texts(
+    small: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "CODED_ROWS", 1)
+    state = Machine(small).load("shard")
+    ref = plan_read(small, state).fetched[0]
+    newer = replace(RELATION, version=1, order=(2,))
+    coded = replace(source_of(small.blob, state), coded=True)
+
+    [run] = sorted_runs(coded, [ref])
+    [again] = sorted_runs(replace(coded, relations=(RELATION, newer)), [ref])
+
+    assert any(is_coded(rows.schema.field("2").type) for rows in run)
+    found = [row for rows in again for row in rows.to_pylist()]
+    assert [(row["2"], row["1"]) for row in found] == sorted(("cab"[i % 3], i) for i in range(90))

@@ -31,6 +31,7 @@ from strata.state.step import step
 from strata.stats import row_stream, union
 from strata.store.interface import Blob
 from strata.store.keys import BlobKind, generation_of, parse_key
+from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from tests.support.shards import NAME, copied, let_skip
 from tests.unit.decide.test_plan import load, stores
@@ -201,3 +202,17 @@ def test_new_statistics_leave_no_union_of_the_old_ones(
     changed = [(old, new) for old, new in pairs if old.manifest != new.manifest]
     assert any(old.union for old, _ in changed)
     assert not any(new.union for _, new in changed)
+
+
+def test_a_union_lies_in_the_state_or_in_a_blob_or_nowhere() -> None:
+    blob, row = MemoryBlob(), pa.RecordBatch.from_pylist([{"rows": 3, "s.1": {"low": 1}}])
+    stream = row_stream(row)
+    assert stream is not None
+    bare = Batch(0, 1, 0)
+
+    for batch in (replace(bare, stats_union=stream), replace(bare, stats_union=stream, union="-")):
+        found = batch_stats(blob, "shard", batch)
+        assert found is not None
+        assert found.to_pylist() == row.to_pylist()
+    assert batch_stats(blob, "shard", replace(bare, stats_union=b"damaged")) is None
+    assert batch_stats(blob, "shard", bare) is None

@@ -124,6 +124,20 @@ def test_a_row_bigger_than_a_part_stands_alone() -> None:
     assert pa.Table.from_batches(stored(blob, parts, RELATION)) == run
 
 
+def test_equal_parts_of_a_run_have_keys_of_their_own() -> None:
+    """A row whose sum leaves int64 is several equal updates, and each may fill a part."""
+    huge = rows(1, width=100_000)
+    place = huge.schema.get_field_index("d")
+    huge = huge.set_column(place, huge.schema.field("d"), pa.array([2**63 - 1], pa.int64()))
+    blob = MemoryBlob()
+
+    parts = write(blob, [pa.concat_tables([huge] * 4)])
+
+    assert [part.ref.rows for part in parts] == [1] * 4
+    assert len({part.ref.key for part in parts}) == 4
+    assert sum(table.num_rows for table in stored(blob, parts, RELATION)) == 4
+
+
 @pytest.mark.long
 def test_rows_of_fifty_mebibytes_are_written_and_read() -> None:
     run = pa.concat_tables([rows(3), rows(3, width=50 << 20, first=3), rows(3, first=6)])

@@ -90,6 +90,30 @@ def test_only_a_read_may_depend_on_the_clock(where: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("dd > current_date() - 7", 3), ("dd > current_date() + 7", None),
+        ("dd > date_add(current_date(), 7)", 17), ("dd > date_add(current_date(), -3)", 7),
+        ("dd > date_sub(current_date(), 3)", 7),
+        ("dd > current_date() - interval 2 weeks", None), ("ts > now() - 7", None),
+        ("dd > current_date() - interval 2 days", 8), ("dd > now() + 1", None),
+        ("ts > now() - interval 2 weeks", -4 * 86_400_000_000),
+        ("ts > now() - interval 1 second", 863_999_000_000),
+        ("ts > now() - interval 1 month", None), ("ts > now() - '7'", None),
+        ("dd > current_date() - '7'", None),
+    ],
+)  # fmt: skip
+def test_days_and_intervals_move_the_clock(where: str, value: int | None) -> None:
+    """The read is at the beginning of the tenth day."""
+    found = plain_or_none(RELATION, where, 10 * 86_400_000_000)
+    assert (found is None) == (value is None)
+    if found is not None:
+        call = settled(found)
+        assert isinstance(call, Call)
+        assert call.args[1].value == value  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
     "name", ["current_date", "Current_Date", "CURRENT_TIMESTAMP", "current_t\u0131mestamp"]
 )
 def test_a_column_hides_the_clock_of_its_name(name: str) -> None:

@@ -21,6 +21,7 @@ from strata.plain.conditions import (
     Moment,
     Not,
     NotUnderstood,
+    Only,
     Or,
     StartsWith,
 )
@@ -76,6 +77,15 @@ NAN, INF = float("nan"), float("inf")
         (Not(Among("n", (1,), False)), "((`n` not in (1)) or (`n` is null))"),
         (Among("n", tuple(range(5, 300)), False), "`n` between 5 and 299"),
         (Not(Among("n", tuple(range(300)), False)), None),
+        (Among("n", (1, 2.5), False), None),  # 2.5 may be what it is
+        (Among("s", ("a", "it's"), False), None),
+        (Among("n", (), False), None),
+        (Among("n", (2.5,), True), None),
+        (IsNull("x"), "`x` is null"),
+        (Not(IsNull("n")), "`n` is not null"),
+        (Only(Flag("b"), Compare("n", ">", 5)), "((`b`) and (`n` > 5))"),
+        (Not(Only(Flag("b"), Compare("n", ">", 5))), "((`b`) and (`n` <= 5))"),
+        (Only(NotUnderstood(), Compare("n", ">", 5)), "`n` > 5"),
         (IsNan("x"), f"`x` > {TOP}"),
         (Not(IsNan("x")), "`x` is not null"),
         (IsNan("n"), None),
@@ -113,6 +123,12 @@ def test_a_condition_becomes_a_weaker_filter(condition: Condition, text: str | N
     found = weaker(RELATION, condition, 0)
 
     assert (found.sql if found else None) == text
+
+
+def test_null_is_no_nan_unless_it_is_said() -> None:
+    found = weaker(RELATION, IsNull("x"))
+    assert found is not None
+    assert found.sql == "`x` is null"
 
 
 def test_what_is_too_deep_or_too_long_chooses_no_parts() -> None:

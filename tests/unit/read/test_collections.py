@@ -1,5 +1,6 @@
 """Collections share a shard, are made and read by name, and a read of one touches few parts."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -106,6 +107,32 @@ def test_parts_in_another_order_or_quarantine_are_read_whole() -> None:
     assert wanted.plan.parts_fetched == wanted.parts_total > 1
     assert read(stores, "b") == expected
     assert planned_collection(killed(stores), load(stores), "b").plan.groups == {}
+
+
+def test_equal_rows_come_as_they_were_written_unless_they_are_added_up() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    for day in range(2):
+        rows = [("a", 1, 5, day, 1), ("b", 2, 5, day, 1)]
+        append(stores, "shard", day, day + 1, [table(RELATION, rows)])
+    create_collections(Machine(stores), "shard", ["a", "b"])
+
+    assert read(stores, "a") == [("a", 1, 5, 1, 1)] * 2
+    assert read(stores, "a", consolidate=True) == [("a", 1, 5, 1, 2)]
+
+
+def test_only_parts_in_quarantine_are_read_whole() -> None:
+    stores = filled(["a", "b", "c"], rows=60, part_bytes=1 << 20, row_group_bytes=1024)
+    state = load(stores)
+    first, second = (ref.key for ref in plan_read(stores, state).fetched)
+    distrusted = replace(state, rollout=replace(state.rollout, quarantine=frozenset({second})))
+
+    for one, wholes in ((state, set()), (distrusted, {second})):
+        plan = planned_collection(stores, one, "b").plan
+        assert [ref.key for ref in plan.fetched] == [first, second]
+        assert {first, second} - plan.groups.keys() == wholes
+        for ref in plan.fetched:
+            assert ref.key in wholes or 0 < len(plan.groups[ref.key]) < len(ref.splits)
 
 
 def test_names_are_made_once_and_unknown_ones_are_told() -> None:

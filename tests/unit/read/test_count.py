@@ -13,6 +13,7 @@ from strata.decide.whole import complement
 from strata.errors import Corrupt, InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
+from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.schema import Column, Relation
 from strata.model.settings import StoreSettings, UsageSettings
@@ -20,7 +21,7 @@ from strata.model.sums import LEAST
 from strata.model.types import parse_type
 from strata.plain.parse import plain_filter
 from strata.plain.rows import accepts
-from strata.read.count import count_rows
+from strata.read.count import any_row, count_rows
 from strata.read.scan import read_updates
 from strata.shard import Shard
 from tests.support.audited import World, lie, world_in
@@ -61,6 +62,19 @@ def test_a_row_counts_as_often_as_it_is_there(shard: Shard) -> None:
     assert shard.count(as_of=1) == 2
     assert shard.counts("day") == {"1970-01-01T00:00:00Z": 5, "1970-01-02T00:00:00Z": 1}
     assert shard.counts("year", where="name >= 'b'") == {"1970-01-01T00:00:00Z": 6}
+
+
+def test_a_row_may_be_in_the_last_part_that_is_read() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    for number in range(7):
+        append(stores, "shard", number, number + 1, [table(RELATION, [("a", number, number, 1)])])
+    state = Machine(stores).load("shard")
+
+    for n, parts in ((0, 1), (1, 2), (6, 7), (7, 7)):
+        found, seen = any_row(stores, state, filter=plain_filter(RELATION, f"n = {n}"), mode="off")
+        assert (found, seen.plan.parts_fetched) == (n < 7, parts)
+        assert seen.count == int(n < 7)
 
 
 def test_the_whole_shard_counts_without_a_part(shard: Shard) -> None:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pytest
 
 from strata.errors import Fenced, InvalidRequest, Unavailable
 from strata.model.time import MIN_TIME
+from strata.read import table_sink
 from strata.read.bookmark import Bookmark
 from strata.read.subscription import Delivery, Subscription, Wish, following
 from strata.read.table_sink import PostgresTable
@@ -311,6 +312,30 @@ def test_names_that_postgresql_would_cut_are_refused(address: str) -> None:
             PostgresTable(address, table)
     with pytest.raises(InvalidRequest, match="63 bytes"):
         PostgresTable(address, "fine").take(delivery({"ü" * 32: pa.array([1])}))
+
+
+@pytest.mark.parametrize("name", ["n", "n" * 63, "ü" * 31 + "n", f"{'s' * 63}.{'n' * 63}"])
+def test_names_of_63_bytes_are_whole(name: str) -> None:
+    assert PostgresTable("postgresql://nobody", name).bookmark is not None
+
+
+def test_only_who_writes_locks_the_bookmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a sink waits for nobody who fills it."""
+    asked: list[str] = []
+
+    class Nothing:
+        def fetchone(self) -> None:
+            return None
+
+    def noted(_: Any, text: str, *__: object) -> Nothing:
+        asked.append(text)
+        return Nothing()
+
+    monkeypatch.setattr(table_sink, "_run", noted)
+    sink, nobody = PostgresTable("postgresql://nobody", "n"), cast(Any, None)
+    assert sink._stored(nobody) is None
+    assert sink._stored(nobody, lock=True) is None
+    assert ["FOR UPDATE" in text for text in asked] == [False, True]
 
 
 def test_what_json_cannot_hold_is_text_inside_of_it(address: str) -> None:

@@ -9,9 +9,13 @@ from strata.audit.used import used_filters
 from strata.cli.app import main
 from strata.decide.plan import plan_read
 from strata.errors import Corrupt, InvalidRequest
+from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import UsageSettings
+from strata.model.spec import StatsSpec
 from strata.model.types import parse_type
+from strata.plain.parse import plain_filter
+from strata.read.values import extreme_value
 from strata.shard import Shard
 from tests.support.shards import let_skip
 from tests.support.stored import append, create, killed, memory_stores
@@ -166,3 +170,35 @@ def test_the_commands_print_values(tmp_path: Path, capsys: pytest.CaptureFixture
     assert said("distinct", "s", "id").split() == ["id", "1", "3"]
     assert json.loads(said("min", "s", "note", "--json"))["value"] == "a\x1b"
     assert json.loads(said("exists", "s", "--json"))["exists"] is True
+
+
+def test_the_bounds_of_batches_say_where_to_look_first() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    for batch, first in enumerate((20, 40, 10, 30)):  # of two parts: one has no union of its own
+        runs = [table(RELATION, [(first + i, "a", None, batch, 1)]) for i in range(2)]
+        append(stores, "shard", batch, batch + 1, runs)
+    let_skip(stores, "shard")
+    state = Machine(stores).load("shard")
+
+    for greatest, value in ((False, 10), (True, 41)):
+        found = extreme_value(stores, state, "n", greatest=greatest)
+        assert (found.value, found.complete, found.parts_read) == (value, True, 1)
+        assert found.to_json()["parts_total"] == 8
+    none = extreme_value(stores, state, "n", greatest=True, filter=plain_filter(RELATION, "n > 50"))
+    assert (none.value, none.complete) == (None, True)
+
+
+@pytest.mark.parametrize("budget", [25, 1024])
+def test_columns_without_bounds_are_read_everywhere(budget: int) -> None:
+    stores = memory_stores()
+    create(stores, RELATION, stats=StatsSpec(budget_bytes=budget, keep=()))
+    for batch, first in enumerate((20, 40, 10)):
+        runs = [table(RELATION, [(first + i, "ab"[i], None, batch, 1)]) for i in range(2)]
+        append(stores, "shard", batch, batch + 1, runs)
+    let_skip(stores, "shard")
+    state = Machine(stores).load("shard")
+
+    assert extreme_value(stores, state, "n", greatest=False).value == 10
+    assert extreme_value(stores, state, "n", greatest=True).value == 41
+    assert extreme_value(stores, state, "s", greatest=True).value == "b"

@@ -11,7 +11,7 @@ from strata.errors import Corrupt, InvalidRequest
 from strata.format.rowcodec.codec import decode_rows, encode_rows
 from strata.format.rowcodec.fields import MAX_DEPTH
 from strata.kernels import WARM
-from strata.model.types import ColumnType, Kind, parse_type
+from strata.model.types import ColumnType, Field, Kind, parse_type
 from tests.support import values
 from tests.support.plain import TYPES, plain, to_array
 from tests.support.values import number
@@ -186,6 +186,7 @@ DAMAGED = [
     ("map<int32>", "0a0c ba0109 0a07 0a01ff 12021801", "UTF-8"),
     ("array<int32>", "0a0b aa0108 0a04 0a021807 1200", "dimensions"),
     ("array<int32>", "0a09 aa0106 0a04 0a021807", "dimensions"),
+    ("array<int32>", "0a0f aa010c 0a00 12020801 120408011003", "dimensions"),  # 0 by 3 cells
     ("range<int32>", "0a0b fa0108 0a06 0801 12020801", "null"),
     ("numeric(10,2)", "0a02 0808", "does not fit"),  # NaN has no place in a decimal
 ]
@@ -203,7 +204,18 @@ def test_a_damaged_row_is_corrupt_and_says_where_and_why(
         decode_rows(rows, [column_type], names=["price"], first_row=100)
 
     assert caught.value.details["row"] == 102
-    assert caught.value.details.get("column", "price") == "price"
+    of_value = caught.value.message == "a value cannot be decoded"
+    assert caught.value.details.get("column") == ("price" if of_value else None)
+
+
+def test_a_value_that_cannot_be_read_is_named_by_its_column() -> None:
+    good = encode_rows([to_array([1], INT64)] * 2, [INT64, INT64])[0].as_py()
+    rows = rows_of(good, good.removesuffix(b"\x0a\x02\x20\x01") + b"\x0a\x02\x18\x01")
+
+    for names, column in ((["id", "price"], "price"), (None, 1)):
+        with pytest.raises(Corrupt, match="a value cannot be decoded") as caught:
+            decode_rows(rows, [INT64, INT64], names=names, first_row=100)
+        assert (caught.value.details["row"], caught.value.details["column"]) == (101, column)
 
 
 def test_a_null_row_is_corrupt() -> None:
@@ -231,6 +243,38 @@ def test_what_other_protobuf_writers_may_write_is_read(declared: str, row: str, 
     [array] = decode_rows(rows_of(row), [column_type])
 
     assert array == to_array([value], column_type)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ("0a08 c20105 0a0301500c", "1500"),  # zeros at its end, no scale
+        ("0a0a c20107 0a0301500d 1002", "-15"),
+        ("0a07 c20104 0a02000c", "0"),
+        ("0a08 c20105 0a010d 1002", "0"),  # without a sign
+        ("0a0a c20107 0a0301050f 1005", "0.0105"),
+        ("12016f 0a020806", "Infinity"),  # an unknown field of the row
+        ("12016f 0a020807", "-Infinity"),
+        ("12016f 0a020808", "NaN"),
+    ],
+)
+def test_a_number_without_a_precision_is_read_from_any_spelling(row: str, text: str) -> None:
+    unbounded = parse_type("numeric")
+
+    [array] = decode_rows(rows_of(row), [unbounded])
+
+    assert values.same(values.plain(array), [number(text)])
+
+
+def test_a_row_in_another_form_leaves_its_numbers_as_they_are() -> None:
+    """The second row has a longer spelling of 1 than needed; its numbers are spelt as usual."""
+    unbounded = parse_type("numeric")
+    ones = to_array([1, 1, 1], INT64)
+    numbers = values.to_array([number("1500"), number("-0.25"), None], unbounded)
+    usual = encode_rows([ones, numbers], [INT64, unbounded]).to_pylist()
+    usual[1] = b"\x0a\x03\x20\x81\x00" + usual[1].removeprefix(b"\x0a\x02\x20\x01")
+
+    assert decode_rows(rows_of(*usual), [INT64, unbounded]) == [ones, numbers]
 
 
 def test_a_leap_second_is_the_next_second() -> None:
@@ -291,6 +335,19 @@ def test_a_type_nested_deeper_than_protobuf_reads_is_refused() -> None:
     assert decode_rows(encode_rows([array], [fits]), [fits]) == [array]
     with pytest.raises(InvalidRequest, match="too deeply"):
         encode_rows([values.to_array([None], deep)], [deep])
+
+
+def test_records_inside_each_other_are_counted_too() -> None:
+    nested = ColumnType(Kind.BOOL)
+    for _ in range(MAX_DEPTH):
+        nested = ColumnType(Kind.RECORD, fields=(Field("a", nested),))
+    deeper = ColumnType(Kind.RECORD, fields=(Field("a", nested),))
+
+    assert decode_rows(pa.array([], pa.binary()), [nested])
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        decode_rows(pa.array([], pa.binary()), [deeper])
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        encode_rows([pa.nulls(1, pa.bool_())], [deeper])
 
 
 def test_an_empty_key_may_be_written_or_left_out_and_entries_may_come_in_any_order() -> None:

@@ -142,3 +142,13 @@ def test_nothing_lies_under_a_null() -> None:
     lists = canonical(hidden, column_type).field(0)
     assert lists.to_pylist() == [None, [2, 3]]
     assert lists.values.to_pylist() == [2, 3]
+
+
+@pytest.mark.parametrize("declared", ["range<int32>", "range<string>", "range<numeric>"])
+def test_nothing_lies_under_a_range_that_is_null(declared: str) -> None:
+    column_type = parse_type(declared)
+    made = canonical(to_array([EMPTY, None, EMPTY], column_type), column_type)
+
+    for number in range(made.type.num_fields):  # as it is stored, not as the range hides it
+        assert not made.field(number)[1].is_valid
+        assert made.field(number).null_count == (3 if number < 2 else 1)

@@ -112,6 +112,26 @@ def test_what_is_no_number_is_refused(text: str) -> None:
         from_text(pa.array(["1", None, text]))
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("1e2147483647", "1E+2147483647"),
+        ("0.1e2147483648", "1E+2147483647"),
+        ("-9e-2147483648", "-9E-2147483648"),
+        ("1e2147483648", None),
+        ("10e2147483647", None),
+        ("1e-2147483649", None),
+        ("0.1e-2147483648", None),
+    ],
+)
+def test_an_exponent_has_32_bits(text: str, kept: str | None) -> None:
+    if kept is None:
+        with pytest.raises(InvalidRequest, match="too large or too small"):
+            from_text(pa.array(["1", text]))
+    else:
+        assert to_text(from_text(pa.array(["1", text]))).to_pylist() == ["1", kept]
+
+
 @pytest.mark.parametrize("at", [(0, 2), (8, 0xFF), (34, 1)])
 def test_bytes_that_are_no_number_are_corrupt(at: tuple[int, int]) -> None:
     data = bytearray(pack_decimal(Decimal(7)))

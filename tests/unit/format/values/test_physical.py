@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from strata.format.values.physical import kernel_bytes, numbers
+from strata.format.values.physical import kernel_bytes, number_dtype, numbers
 
 
 @pytest.mark.parametrize("buffer", [None, pa.py_buffer(b""), pa.allocate_buffer(0)])
@@ -24,3 +24,25 @@ def test_buffers_that_may_be_written_are_read_only() -> None:
         found = numbers(array, np.dtype(np.int8))
         assert found.tolist() == array.to_pylist()
         assert not found.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (pa.int16(), "<i2"),
+        (pa.uint64(), "<u8"),
+        (pa.float32(), "<f4"),
+        (pa.float64(), "<f8"),
+        (pa.date32(), "<i4"),
+        (pa.timestamp("us"), "<i8"),
+        (pa.timestamp("us", "UTC"), "<i8"),
+        (pa.string(), None),
+        (pa.bool_(), None),
+        (pa.decimal128(10, 2), None),
+        (pa.list_(pa.int32()), None),
+        (pa.duration("us"), None),
+        (pa.float16(), None),
+    ],
+)
+def test_numbers_and_times_are_numbers_of_numpy(kind: pa.DataType, found: str | None) -> None:
+    assert number_dtype(kind) == (None if found is None else np.dtype(found))

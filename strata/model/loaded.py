@@ -77,7 +77,8 @@ def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
             if one.is_dir() and one.name != "__pycache__":
                 yield from _below(one.path)
             elif one.name.endswith(".py"):
-                yield one.path, one.stat()
+                with suppress(OSError):  # a link to nothing
+                    yield one.path, one.stat()
 
 
 OURS: Final = Loaded(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -123,6 +123,21 @@ def test_what_was_replaced_stays_so_and_is_looked_for_once_in_a_while(
     assert seen.replaced(at_once=True)
 
 
+def test_a_link_to_nothing_hides_no_other_file(tmp_path: Path) -> None:
+    folder = tmp_path / "decide"
+    folder.mkdir()
+    for name in "bdfhj":
+        (folder / f"{name}.py").write_text("A = 1\n")
+    for name in "acegik":  # some stand before each file, however a folder is listed
+        (folder / f"{name}.py").symlink_to(tmp_path / "nowhere")
+
+    for name in "bdfhj":
+        seen = Loaded(str(tmp_path))
+        (folder / f"{name}.py").write_text("A = 22\n")
+        assert seen.replaced(at_once=True)
+        (folder / f"{name}.py").write_text("A = 1\n")
+
+
 def test_an_archive_is_not_watched(tmp_path: Path) -> None:
     assert not Loaded(str(tmp_path / "strata.zip" / "strata")).replaced()
 

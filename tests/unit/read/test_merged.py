@@ -80,3 +80,21 @@ def test_only_small_stretches_are_read_ahead(
 
     assert set(found) == {listed}
     assert sum(one.num_rows for one in tables) == 20
+
+
+@pytest.mark.parametrize("stretch_bytes", [0, 1, 1 << 20])
+def test_no_row_is_lost_where_stretches_are_small(
+    monkeypatch: pytest.MonkeyPatch, stretch_bytes: int
+) -> None:
+    monkeypatch.setattr(module, "STRETCH_BYTES", stretch_bytes)
+    stores = memory_stores()
+    state = create(stores, RELATION)
+    for number in range(3):
+        rows = [(n, number, 1) for n in range(100 * number, 100 * number + 150)]
+        state = append(stores, "shard", number, number + 1, [table(RELATION, rows)])
+
+    tables = merged_plan(source_of(stores.blob, state), state, plan_read(stores, state))
+
+    found = [(row["1"], row["d"]) for one in tables for row in one.to_pylist()]
+    doubled = {*range(100, 150), *range(200, 250)}
+    assert found == [(n, 1 + (n in doubled)) for n in range(350)]

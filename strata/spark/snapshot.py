@@ -149,7 +149,7 @@ def planned_rows(  # noqa: PLR0913 - a plan, and how its rows are shown
             small=small,
         )
 
-    small = not guarded and is_small(plan)
+    small = not guarded and is_small(plan, len(needed))
     if condition is None or filter is None:
         rows = read(small=small)
     else:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
 from strata.decide.read_plan import ReadPlan
+from strata.format.columns import D, T
 from strata.session.session import check_executors
 from strata.spark.front.java import spark_sql
 
@@ -20,11 +21,15 @@ Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 SMALL_PARTS: Final = 64
 SMALL_BYTES: Final = 2 << 20  # encoded
 SMALL_OUT: Final = 5 << 19  # decoded
+CELL_BYTES: Final = 8  # of a value, by rule of thumb: what is read in vain costs a fifth of a read
 
 
-def is_small(plan: ReadPlan) -> bool:
-    """Return whether a read of the plan is worth no job of Spark."""
-    return plan.parts_fetched <= SMALL_PARTS and plan.bytes_read <= SMALL_BYTES
+def is_small(plan: ReadPlan, columns: int) -> bool:
+    """Return whether a read of so many columns is worth no job of Spark, as far as a plan shows."""
+    if plan.parts_fetched > SMALL_PARTS or plan.bytes_read > SMALL_BYTES:
+        return False
+    rows = sum(ref.rows for ref in plan.fetched) * plan.bytes_read // max(plan.bytes_fetched, 1)
+    return rows * (columns + len((T, D))) * CELL_BYTES <= SMALL_OUT
 
 
 def task_rows(

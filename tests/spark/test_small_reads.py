@@ -80,14 +80,39 @@ def test_a_filter_runs_without_python(spark: SparkSession, events: Events) -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "least"), [("SMALL_BYTES", 0), ("SMALL_PARTS", 0), ("SMALL_OUT", 99)]
+    "limits",
+    [
+        {"SMALL_BYTES": 0},
+        {"SMALL_PARTS": 0},
+        {"SMALL_OUT": 99},
+        {"SMALL_OUT": 99, "CELL_BYTES": 0},  # the driver begins, and leaves it to tasks
+    ],
 )
 def test_what_is_not_small_is_read_by_tasks(
-    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch, limit: str, least: int
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(module, limit, least)
+    for limit, least in limits.items():
+        monkeypatch.setattr(module, limit, least)
 
     assert runs_python(snapshot(spark, NAME, config=events.settings))
+
+
+def test_nothing_is_read_in_vain_where_the_plan_shows_that_it_is_much(
+    spark: SparkSession, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(module, "_small_rows", lambda *_: begun.append(1))
+    rows = sum(ref.rows for ref in plan_read(events.stores, events.state).fetched)
+    few = rows * (1 + 2) * module.CELL_BYTES  # of one column, t and d
+    monkeypatch.setattr(module, "SMALL_OUT", few)
+
+    snapshot(spark, NAME, columns=["id"], config=events.settings)
+    assert begun == [1]
+    snapshot(spark, NAME, columns=["id", "at"], config=events.settings)
+    assert begun == [1]
+    monkeypatch.setattr(module, "SMALL_OUT", few - 1)
+    snapshot(spark, NAME, columns=["id"], config=events.settings)
+    assert begun == [1]
 
 
 def test_tasks_read_what_the_driver_has_no_folder_for(

@@ -25,7 +25,7 @@ CELL_BYTES: Final = 8  # of a value, by rule of thumb: what is read in vain cost
 
 
 def is_small(plan: ReadPlan, columns: int) -> bool:
-    """Return whether a read of so many columns is worth no job of Spark, as far as a plan shows."""
+    """Return whether a plan shows that a read of some columns is worth no job of Spark."""
     if plan.parts_fetched > SMALL_PARTS or plan.bytes_read > SMALL_BYTES:
         return False
     rows = sum(ref.rows for ref in plan.fetched) * plan.bytes_read // max(plan.bytes_fetched, 1)

@@ -23,6 +23,7 @@ from strata.adopt.delta_files import (
     data_files,
     fragments_of,
     has_marks,
+    has_nanoseconds,
     live_rows,
 )
 from strata.adopt.peer import (
@@ -98,13 +99,18 @@ class DeltaPeer:
             yield from _parted(rows, version.handle)
 
     def _each_file(self, version: PeerVersion) -> list[DeltaFile] | None:
-        """Return the data files; None if only the library can read them."""
+        """Return the data files; None if only the library can read them.
+
+        The library cuts nanoseconds off, which Delta's times do not have. A table that was made of
+        files with them mostly has them in each file.
+        """
         if MAPPED in _features(version.handle):
             return None
         try:
-            return list(data_files(self.at, version.handle).values())
+            some = list(data_files(self.at, version.handle).values())
         except (DeltaProtocolError, InvalidRequest):
             return None
+        return None if some and has_nanoseconds(some[0].fragment.physical_schema) else some
 
     def files(self, version: PeerVersion) -> Sequence[DataFile]:
         """See `Peer.files`."""

@@ -125,6 +125,17 @@ def has_marks(table: DeltaTable) -> bool:
     return declared or pa.table(table.deletion_vectors()).num_rows > 0
 
 
+def has_nanoseconds(fields: Iterable[pa.Field]) -> bool:
+    """Return whether a time in some columns, or within them, is counted in nanoseconds."""
+    return any(_is_fine(field.type) for field in fields)
+
+
+def _is_fine(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    return has_nanoseconds(kind.field(n) for n in range(kind.num_fields))
+
+
 def _marks(table: DeltaTable) -> dict[str, Marks]:
     """Return which of the first rows of files are deleted, by the paths of the files.
 

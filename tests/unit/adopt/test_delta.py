@@ -273,6 +273,21 @@ def test_times_of_spark_that_nanoseconds_cannot_hold_are_followed(
     assert mirror.read() == rows_of(pa.table(DeltaTable(str(at)).scan().read_all()))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_nanoseconds_beyond_the_times_of_delta_are_cut_off_as_its_readers_do(
+    nested: bool, tmp_path: Path
+) -> None:
+    times = pa.array([1_700_000_000_123_456_789, -1], pa.timestamp("ns"))
+    column = pa.StructArray.from_arrays([times], ["at"]) if nested else times
+    pq.write_table(pa.table({"id": [1, 2], "a": column}), tmp_path / "a.parquet")
+    convert_to_deltalake(str(tmp_path))
+    peer = DeltaPeer.open(str(tmp_path))
+    version = peer.version(None)
+
+    found = pa.Table.from_batches(peer.whole(version))
+    assert found.to_pylist() == pa.table(version.handle.scan().read_all()).to_pylist()
+
+
 def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path) -> None:
     write_damaged(tmp_path / "a.parquet", pa.table({"id": [1_000, 2_000, 3_000]}), "id", 1)
     convert_to_deltalake(str(tmp_path))

@@ -1,11 +1,13 @@
 """What a dry run foresees of changes: they meet the rows of the shard, and of the batches before.
 
 All is in memory, and nothing is written. So only as many changes are looked at as a run keeps in
-memory; behind a batch of more, contradictions are not foreseen.
+memory, and only a shard of `WHOLE_BYTES` is read whole, which takes a truncation; behind a batch of
+more, contradictions are not foreseen.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +31,8 @@ from strata.store.open import Stores, open_stores
 from strata.updates.consolidate import advance, consolidate
 from strata.updates.order import sort_updates
 from strata.updates.slices import WHOLE
+
+WHOLE_BYTES: Final = 64 << 20  # stored
 
 
 def check_stage(task: IngestTask, blob: Blob | None = None) -> TaskResult:
@@ -80,10 +84,14 @@ class Foreseen:
             return []
         task, relation = whole_task(self.settings, self.state, step), self.state.relation
         truncations = [place for one in staged for place in one.truncations]
+        emptied = bool(truncations) or course.emptied
+        if emptied and sum(batch.size_bytes for batch in self.state.batches) > WHOLE_BYTES:
+            self._known = False
+            return []
         changes = combined(known, relation)
         found = resolve(
             changes,
-            self._rows(None if truncations or course.emptied else changes[KEY].combine_chunks()),
+            self._rows(None if emptied else changes[KEY].combine_chunks()),
             relation,
             truncations=truncations,
             course=course,

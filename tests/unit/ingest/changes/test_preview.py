@@ -10,6 +10,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest import engine
+from strata.ingest.changes import foreseen
 from strata.state.schema import AddColumn, DropColumn
 from tests.support.erasing import erased
 from tests.support.sizes import tries
@@ -155,6 +156,21 @@ def test_changes_beyond_memory_are_not_looked_at(
     assert seen(run(world, 1, 1, dry_run=True)) == [(1, 0, 0, 0, 0)]
     with pytest.raises(InvalidRequest, match="contradicts"):
         run(world, 1, 1)
+
+
+def test_a_large_shard_is_not_read_whole_for_a_truncation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of(tmp_path, contradictions="count")
+    put(world, 1, [event("c", 1, 10, a="x", b="y")])
+    run(world, 1, 1)
+    put(world, 2, [event("t", 1, 20), event("c", 1, 30, a="x", b="z")])
+    put(world, 3, [event("c", 1, 40, a="x", b="z")])
+
+    assert [c for _, _, c, *_ in seen(run(world, 2, 3, dry_run=True))] == [0, 1]
+    monkeypatch.setattr(foreseen, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(foreseen, "rows_of_slice", None)  # nobody may ask for it
+    assert [c for _, _, c, *_ in seen(run(world, 2, 3, dry_run=True))] == [0, 0]
 
 
 def test_changes_of_erased_keys_contradict_nothing(tmp_path: Path) -> None:

@@ -106,23 +106,6 @@ from strata.model.settings import SparkSettings
 from strata.session import session
 from strata.session.executors import require_executors
 settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
-session._configuration.__globals__["ROOT"] = "/nonexistent"
-try:
-    with session.spark_session("t", settings, {"spark.executor.memory": "512m"}) as spark:
-        require_executors(spark.sparkContext)
-except InvalidRequest as error:
-    print(error)
-    sys.exit(error.exit_code)
-"""
-
-
-OTHER = """
-import sys
-from strata.errors import InvalidRequest
-from strata.model.settings import SparkSettings
-from strata.session import session
-from strata.session.executors import require_executors
-settings = SparkSettings(master="local-cluster[1,1,1024]", driver_memory_mib=512)
 session.ROOT = sys.argv[1]
 more = {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": sys.argv[1]}
 try:
@@ -134,6 +117,27 @@ except InvalidRequest as error:
 """
 
 
+def with_executors(python: str, theirs: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Look at real executors that run this interpreter, and find packages below `theirs`."""
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(HOME),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run(
+        [sys.executable, "-c", SESSION, theirs],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=300,
+    )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("edited", [False, True])
 def test_real_executors_with_another_line_of_code_are_refused(edited: bool, tmp_path: Path) -> None:
@@ -142,22 +146,7 @@ def test_real_executors_with_another_line_of_code_are_refused(edited: bool, tmp_
     if edited:
         with (copied / "strata/ingest/counts.py").open("a") as file:
             file.write("MORE = 1\n")
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(HOME),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER, str(copied)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=300,
-    )
+    done = with_executors(sys.executable, str(copied), tmp_path)
     said = done.stdout + done.stderr[-3000:]
     assert done.returncode == (InvalidRequest.exit_code if edited else 0), said
     assert done.stdout.startswith("Spark's executors run another Strata") is edited
@@ -168,23 +157,7 @@ def test_real_executors_with_another_line_of_code_are_refused(edited: bool, tmp_
 def test_real_executors_without_the_package_give_one_clear_error(
     python: str, tmp_path: Path
 ) -> None:
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(HOME),
-        "PYSPARK_PYTHON": python,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=300,
-    )
+    done = with_executors(python, "/nonexistent", tmp_path)
     assert done.returncode == InvalidRequest.exit_code, done.stderr[-3000:]
     (line,) = done.stdout.strip().splitlines()
     assert line.startswith("Spark's executors cannot run Strata")

@@ -8,11 +8,15 @@ from the settings. The meaning of a filter depends on the session, so ANSI mode 
 here: a plan of one job must be valid in another.
 """
 
+import atexit
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -48,6 +52,9 @@ WORKERS: Final[Mapping[str, str]] = {
     # the next use: 5 % of a merge. Tasks return memory themselves (`strata.updates.resident`).
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
+
+MOST_PATH_BYTES: Final = 103  # of a socket's path; macOS has the least
+_SOCKET_NAME: Final = 42  # bytes that Spark puts behind the folder: "/.", a UUID, ".sock"
 
 _ASKED: Final[set[str]] = set()  # applications whose executors were looked at
 
@@ -88,6 +95,8 @@ def new_context(
     conf = SparkConf().setAppName(app_name)
     for key, value in {**_configuration(settings), **(extra or {})}.items():
         conf.set(key, value)
+    for key, value in _sockets(str(conf.get("spark.master", ""))).items():
+        conf.setIfMissing(key, value)
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("ERROR")
     try:
@@ -162,6 +171,34 @@ def load_workers(context: SparkContext) -> None:
     """
     if is_local(context):
         context.parallelize([0], 1).map(int).collect()
+
+
+def _sockets(master: str) -> dict[str, str]:
+    """Return the settings by which Java and Python talk over files of this user's own.
+
+    Over TCP each task of Python waits some 40 ms for an acknowledgement. Executors on other
+    machines lack the folder; and in one that others may enter, a mask of 000 would let them in.
+    """
+    if not master.startswith("local") or (folder := _socket_folder()) is None:
+        return {}
+    prefix = "spark.python.unix.domain.socket"
+    return {f"{prefix}.enabled": "true", f"{prefix}.dir": folder}
+
+
+@cache
+def _socket_folder() -> str | None:
+    """Return a new folder that nobody else may enter; None where a socket's path is too long."""
+    folder = tempfile.mkdtemp(prefix="strata-")
+    if len(os.fsencode(folder)) + _SOCKET_NAME > MOST_PATH_BYTES:
+        os.rmdir(folder)
+        return None
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a fork ends earlier
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def submitted() -> bool:

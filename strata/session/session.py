@@ -188,7 +188,10 @@ def _sockets(master: str) -> dict[str, str]:
 @cache
 def _socket_folder() -> str | None:
     """Return a new folder that nobody else may enter; None where a socket's path is too long."""
-    folder = tempfile.mkdtemp(prefix="strata-")
+    try:
+        folder = tempfile.mkdtemp(prefix="strata-")
+    except OSError:  # Java may have another place
+        return None
     if len(os.fsencode(folder)) + _SOCKET_NAME > MOST_PATH_BYTES:
         os.rmdir(folder)
         return None

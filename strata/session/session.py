@@ -24,6 +24,7 @@ from typing import Any, Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from strata.errors import InvalidRequest
 from strata.model.settings import SparkSettings
 from strata.session.executors import require_executors
 
@@ -131,6 +132,19 @@ def session_over(
     spark = builder.getOrCreate()
     assert spark.sparkContext is context
     return spark
+
+
+def context_of(spark: SparkSession) -> SparkContext:
+    """Return the context of a session.
+
+    Raises: InvalidRequest for a session of Spark Connect, whose Java machine is out of reach.
+    """
+    try:
+        return spark.sparkContext
+    except AttributeError:
+        cure = 'one without a remote; or read: spark.read.format("strata"), or strata.open'
+        hidden = "a session of Spark Connect hides its plans and tasks"
+        raise InvalidRequest(hidden, cure=cure) from None
 
 
 def is_local(context: SparkContext) -> bool:

@@ -31,6 +31,7 @@ from strata.parts.fetch import PartSource
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.read.as_of import may_add_up
 from strata.read.merged import IN_ORDER
+from strata.session.session import context_of
 from strata.spark.carried import arrived, carried_type
 from strata.spark.tasks import Tasks, task_rows
 from strata.store.interface import Blob
@@ -226,7 +227,7 @@ def part_rows(  # noqa: PLR0913 - what to read, and how it is shown
     )
     schema = rows_ddl(wanted, part_column, row_column)
     if parts or always:
-        most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+        most = TASKS_PER_CORE * context_of(spark).defaultParallelism
         tasks = task_parts(parts, most) or [()]
         work = _Tasks(reader, tuple(map(pickle.dumps, tasks)))
         rows = task_rows(spark, work, len(tasks), schema, wrapped_by, small=small)

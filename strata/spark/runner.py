@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
 from strata.model.runner import Runner, heaviest_first, on_cores, share
+from strata.session.session import context_of
 from strata.store import bill
 
 A = TypeVar("A")
@@ -31,7 +32,7 @@ TASKS_PER_CORE: Final = 2  # tasks in one wave
 
 def spark_runner(spark: SparkSession) -> Runner:
     """Return the runner of a session's context; see `context_runner`."""
-    return context_runner(spark.sparkContext)
+    return context_runner(context_of(spark))
 
 
 def context_runner(context: SparkContext) -> Runner:

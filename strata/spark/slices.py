@@ -35,6 +35,7 @@ from strata.read.stretches import (
     stretches_of,
     worthwhile_shares,
 )
+from strata.session.session import context_of
 from strata.spark.carried import arrived, carried_type
 from strata.spark.rows import (
     LEAST_BYTES,
@@ -259,7 +260,7 @@ def consolidated_rows(  # noqa: PLR0913 - a plan, and how its rows are read
     Cost: lazy; each slice reads all columns, and passes the requested ones to Spark. No shuffle.
     `small` is as in `strata.spark.tasks`.
     """
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * context_of(spark).defaultParallelism
     every = slice_tasks(stores, state, plan, columns, tasks)
     work = _Tasks.of(every)
     rows = task_rows(spark, work, len(every), rows_ddl(columns), wrapped_by, small=small)

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from strata.errors import InvalidRequest
 from strata.format.encodings import spark_ddl
 from strata.model.schema import Relation
+from strata.session.session import context_of
 from strata.spark.front.java import spark_sql
 
 CLASS_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
@@ -82,7 +83,11 @@ class Condition:
 
 
 def empty_frame(spark: SparkSession, relation: Relation) -> DataFrame:
-    """Return a DataFrame without rows that has the relation's columns, by name."""
+    """Return a DataFrame without rows that has the relation's columns, by name.
+
+    Raises: InvalidRequest for a session of Spark Connect, which shows no plan of a filter.
+    """
+    context_of(spark)
     columns = (f"`{c.name.replace('`', '``')}` {spark_ddl(c.type)}" for c in relation.columns)
     return _empty(spark, ", ".join(columns))
 

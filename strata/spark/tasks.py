@@ -21,6 +21,8 @@ Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 SMALL_PARTS: Final = 64
 SMALL_BYTES: Final = 2 << 20  # encoded
 SMALL_OUT: Final = 5 << 19  # decoded
+# What is sent is decoded as if it had the types that this setting asks for, so a session dies of it.
+LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 CELL_BYTES: Final = 8  # of a value, by rule of thumb: what is read in vain costs a fifth of a read
 
 
@@ -49,6 +51,7 @@ def task_rows(
     Raises: what `work` raises, if `small`; InvalidRequest for executors that cannot run it.
     """
     function = wrapped_by(work) if wrapped_by else work
+    small = small and str(spark.conf.get(LARGE_TYPES, "false")).lower() != "true"
     found = _small_rows(function, tasks) if small else None
     if found is not None:
         with suppress(OSError):  # a full disk, or a folder that a cleaner removed: tasks need none

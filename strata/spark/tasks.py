@@ -21,9 +21,9 @@ Tasks: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 SMALL_PARTS: Final = 64
 SMALL_BYTES: Final = 2 << 20  # encoded
 SMALL_OUT: Final = 5 << 19  # decoded
-# What is sent is decoded as if it had the types that this setting asks for, so a session dies of it.
-LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 CELL_BYTES: Final = 8  # of a value, by rule of thumb: what is read in vain costs a fifth of a read
+# With this setting the JVM reads what is sent by offsets of other lengths, and may die of it.
+LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def is_small(plan: ReadPlan, columns: int) -> bool:

@@ -119,7 +119,7 @@ def test_what_nothing_decides_stays_text_and_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["1.5", "1,5"])
 def test_an_empty_field_in_quotes_hides_no_column_of_numbers(tmp_path: Path, rate: str) -> None:
-    """The column counted as one of texts, so it contradicted no comma, and its rows were refused."""
+    """The column counted as one of texts: it contradicted no comma, and its rows were refused."""
     world = World(tmp_path)
     file = world.put("x.csv", f'"a";"b"\n"1.234,56";""\n"7,5";"{rate}"\n"8,5";"{rate}"\n')
 

@@ -19,7 +19,9 @@ BEGINS, ENDS = "strata-secrets-", ".conf"
 LEFT_S: Final = 3600  # Spark reads the file when it starts, within seconds
 CUT_OFF: Final = "".join(chr(code) for code in range(33) if chr(code) not in "\r\n")
 
-_SECRET: Final = re.compile(r"(?i)\bkey\b|secret|token|passw|sas\b|credentials?$")
+_SECRET: Final = re.compile(
+    r"(?i)(?:\b|_|access|account|api|private)key\b|secret|token|passw|\bpass\b|sas\b|credentials?$"
+)
 
 
 def is_secret(name: str) -> bool:
@@ -27,6 +29,8 @@ def is_secret(name: str) -> bool:
 
     >>> is_secret("fs.s3a.secret.key"), is_secret("spark.executor.memory")
     (True, False)
+    >>> is_secret("spark.cosmos.accountKey"), is_secret("es.net.http.auth.pass")
+    (True, True)
     """
     return _SECRET.search(name) is not None
 

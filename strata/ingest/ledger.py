@@ -12,7 +12,7 @@ A file with the size and the time of change of its row is not read again. For an
 decide, and the next commit records the new time of one that has the same bytes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -51,9 +51,11 @@ SCHEMA: Final = pa.schema(
         pa.field("commit", pa.int64()),
         pa.field("lsn", pa.int64()),
         pa.field("turns", pa.string()),  # of its columns, as JSON: see `readers.turns`
+        pa.field("older", pa.list_(pa.int64())),  # snapshots that began and were replaced in it
     ]
 )
 PROGRESS: Final = ("epoch", "snapshot", "whole", "commit", "lsn")
+RARE: Final = ("turns", "older")  # columns that are stored where they are needed
 MERGE_FACTOR: Final = 2  # a blob is merged into a new one of at least 1/MERGE_FACTOR its size
 SHORT_FILES: Final = 10_000  # of a segment that is kept, because the next commit may merge it
 ALONE_BYTES: Final = 4 << 20  # one thread reads a smaller segment
@@ -140,7 +142,8 @@ class Ledger:
             return StreamProgress()
         order = [(name, "descending") for name in ("epoch", "commit", "lsn", "whole")]
         last = rows.take(pc.sort_indices(rows, order)[:1]).to_pylist()[0]
-        older = frozenset(rows["snapshot"].to_pylist()) - {0, last["snapshot"]}
+        begun = {*rows["snapshot"].to_pylist(), *pc.list_flatten(rows["older"]).to_pylist()}
+        older = frozenset(begun) - {0, last["snapshot"]}
         return StreamProgress(**{name: last[name] for name in PROGRESS}, older=older)
 
     def turns(self) -> dict[str, int]:
@@ -172,7 +175,9 @@ class Ledger:
         This ledger then has the content that it will have after the commit.
         """
         shown = done_turns(self.turns(), turns) if turns else {}
-        new = _table(list(files), token, progress, shown)
+        known = self.progress() if progress and progress.older else StreamProgress()
+        older = progress.older - known.older - {known.snapshot} if progress else ()
+        new = _table(list(files), token, progress, shown, older)
         before = self.consumed
         after = before or Consumed(state.upper, MAX_TIME, began_ms=state.walltime_ms)
         if first is not None and after.first == MAX_TIME:
@@ -267,7 +272,7 @@ def _whole(rows: pa.Table) -> pa.Table:
     for field in SCHEMA:
         if field.nullable and field.name not in rows.column_names:
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-    return rows.cast(SCHEMA)
+    return rows.select(SCHEMA.names).cast(SCHEMA)
 
 
 def _table(
@@ -275,6 +280,7 @@ def _table(
     token: str,
     progress: StreamProgress | None,
     turns: Mapping[str, int],
+    older: Collection[int],
 ) -> pa.Table:
     """Return the rows of files that one commit takes in."""
     shown = orjson.dumps(turns, option=orjson.OPT_SORT_KEYS).decode() if turns else None
@@ -287,6 +293,7 @@ def _table(
             "token": [token] * len(files),
             **{name: [progress and getattr(progress, name)] * len(files) for name in PROGRESS},
             "turns": [shown] * len(files),
+            "older": [sorted(older) or None] * len(files),
         },
         schema=SCHEMA,
     )
@@ -303,8 +310,8 @@ def _newest(rows: pa.Table) -> pa.Table:
 
 
 def _encode(rows: pa.Table) -> bytes:
-    if rows["turns"].null_count == len(rows):  # programs without them read the others
-        rows = rows.drop_columns("turns")
+    empty = [name for name in RARE if rows[name].null_count == len(rows)]
+    rows = rows.drop_columns(empty)  # programs without these columns read the others
     sink = pa.BufferOutputStream()
     pq.write_table(rows.combine_chunks(), sink, compression="zstd", compression_level=1)
     data: bytes = sink.getvalue().to_pybytes()

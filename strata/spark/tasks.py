@@ -22,6 +22,8 @@ SMALL_PARTS: Final = 64
 SMALL_BYTES: Final = 2 << 20  # encoded
 SMALL_OUT: Final = 5 << 19  # decoded
 CELL_BYTES: Final = 8  # of a value, by rule of thumb: what is read in vain costs a fifth of a read
+# With this setting the JVM reads what is sent by offsets of other lengths, and may die of it.
+LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def is_small(plan: ReadPlan, columns: int) -> bool:
@@ -49,6 +51,7 @@ def task_rows(
     Raises: what `work` raises, if `small`; InvalidRequest for executors that cannot run it.
     """
     function = wrapped_by(work) if wrapped_by else work
+    small = small and str(spark.conf.get(LARGE_TYPES, "false")).lower() != "true"
     found = _small_rows(function, tasks) if small else None
     if found is not None:
         with suppress(OSError):  # a full disk, or a folder that a cleaner removed: tasks need none

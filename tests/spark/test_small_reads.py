@@ -128,6 +128,19 @@ def test_tasks_read_what_the_driver_has_no_folder_for(
     assert rows.count() == wanted
 
 
+def test_a_session_with_large_types_reads_by_tasks(spark: SparkSession, events: Events) -> None:
+    """Its JVM took each offset of a text for half of a longer one, and died of what it read."""
+    wanted = sorted(map(str, snapshot(spark, NAME, config=events.settings).collect()))
+    spark.conf.set(module.LARGE_TYPES, "True")
+    try:
+        rows = snapshot(spark, NAME, config=events.settings)
+
+        assert runs_python(rows)
+        assert sorted(map(str, rows.collect())) == wanted
+    finally:
+        spark.conf.unset(module.LARGE_TYPES)
+
+
 def test_a_read_that_must_see_the_settings_of_its_action_is_never_small(
     spark: SparkSession, events: Events
 ) -> None:

@@ -69,7 +69,12 @@ class Foreseen:
     settings: Settings
     state: State  # when the run began
     _updates: list[pa.Table] = field(default_factory=list)  # of the batches so far
-    _known: bool = True  # all of them
+    known: bool = True  # all of them
+
+    @property
+    def filled(self) -> bool:
+        """Return whether a batch so far has rows."""
+        return any(updates.num_rows for updates in self._updates)
 
     def after(self, step: Step, results: Sequence[TaskResult], course: Course) -> list[TaskResult]:
         """Return what the run would say of a batch's changes: which contradict, which are repeated.
@@ -79,14 +84,14 @@ class Foreseen:
         """
         staged = [one for result in results for one in result.staged]
         known = [one.rows for one in staged if one.rows is not None]
-        self._known &= len(known) == len(staged)
-        if not staged or not self._known:
+        self.known &= len(known) == len(staged)
+        if not staged or not self.known:
             return []
         task, relation = whole_task(self.settings, self.state, step), self.state.relation
         truncations = [place for one in staged for place in one.truncations]
         emptied = bool(truncations) or course.emptied
         if emptied and sum(batch.size_bytes for batch in self.state.batches) > WHOLE_BYTES:
-            self._known = False
+            self.known = False
             return []
         changes = combined(known, relation)
         found = resolve(
@@ -97,7 +102,7 @@ class Foreseen:
             course=course,
             leave_out=leaves_out(task),
         )
-        self._updates.append(found.updates)
+        self._updates.append(consolidate(sort_updates(found.updates, relation), relation))
         return [contradicting(found, task)[0]]
 
     def _rows(self, keys: pa.BinaryArray | None) -> pa.Table:

@@ -104,7 +104,7 @@ class Preview:
         results = [*results, *self.foreseen.after(work.step, results, course)]
         check_rejected(self.state.spec, work.step, results)
         report = preview_of(self.state, work, results)
-        self._filled |= report.updates > 0
+        self._filled |= self.foreseen.filled if self.foreseen.known else report.updates > 0
         self.ledger.foresee(turns_shown(work.step, results))
         return report
 

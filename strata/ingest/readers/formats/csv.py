@@ -273,7 +273,7 @@ def _columns(tables: Sequence[pa.Table], words: Collection[str]) -> dict[str, pa
 def _plainly(table: pa.Table, marks: Marks) -> pa.Table:
     """Return a table of texts with its numbers written with a point."""
     texts = [column.combine_chunks().cast(pa.string()) for column in table.columns]
-    plain = [plainly_written(one, marks, WORDS) for one in texts]
+    plain = [plainly_written(one, marks, ("", *WORDS)) for one in texts]
     return pa.Table.from_arrays(plain, table.column_names)
 
 
@@ -311,7 +311,7 @@ class Csv(TextFormat):
         """See `Format`: the first file's delimiter, and all null words that any file has."""
         delimiter = delimiter_of(files[0])
         tables = [rows_as_texts(file, delimiter, ROWS) for file in files]
-        marks = marks_of(_columns(tables, WORDS).values())
+        marks = marks_of(_columns(tables, ("", *WORDS)).values())
         words = set[str]().union(*(null_words(_plainly(table, marks)) for table in tables))
         given = files[0].dialect
         return Dialect(delimiter, ("", *sorted(words)), given.encoding, *marks, given.header)

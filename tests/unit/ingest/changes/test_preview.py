@@ -184,3 +184,16 @@ def test_changes_of_erased_keys_contradict_nothing(tmp_path: Path) -> None:
     dry = seen(run(world, 2, 2, dry_run=True))
 
     assert dry == seen(run(world, 2, 2)) == [(2, 0, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_snapshot_behind_changes_that_add_up_to_nothing_is_the_first(
+    tmp_path: Path, left_out: bool
+) -> None:
+    """The dry run refused it: rows were read before, and the shard was none the fuller for it."""
+    world = stream_of(tmp_path, "debezium", contradictions="quarantine", max_rejected=1.0)
+    one = places.message("d" if left_out else "c", 1, "a", (1, 2))
+    put(world, 1, [one] if left_out else [one, places.message("d", 1, "a", (1, 3))])
+    put(world, 2, places.later(places.FIRST, 1))
+
+    assert seen(run(world, 1, 2, dry_run=True)) == seen(run(world, 1, 2))

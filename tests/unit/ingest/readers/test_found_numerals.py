@@ -117,6 +117,22 @@ def test_what_nothing_decides_stays_text_and_is_named(tmp_path: Path) -> None:
     assert note.startswith("a: texts as 1,234 look like numbers, and nothing decides which")
 
 
+@pytest.mark.parametrize("rate", ["1.5", "1,5"])
+def test_an_empty_field_in_quotes_hides_no_column_of_numbers(tmp_path: Path, rate: str) -> None:
+    """The column counted as one of texts: it contradicted no comma, and its rows were refused."""
+    world = World(tmp_path)
+    file = world.put("x.csv", f'"a";"b"\n"1.234,56";""\n"7,5";"{rate}"\n"8,5";"{rate}"\n')
+
+    found = infer(world.settings, "new", "x.csv")
+
+    types = [c["type"] for c in found.declaration["columns"]]
+    assert types == ["string" if rate == "1.5" else "float64", "float64"]
+    world.machine.create(parse_spec(found.declaration))
+    step = Step(0, 1, "t", tuple(files_at(str(tmp_path), [file])))
+    [report] = ingest_steps(world.stores, world.settings, "new", [step])
+    assert (report.updates, report.counts.rejected) == (3, 0)
+
+
 def test_versions_are_doubted_with_a_comma_too(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("x.csv", "v;n\n1,1;5\n1,10;6\n1,2;7\n")

@@ -63,6 +63,24 @@ def later(messages: list[Message], days: int) -> list[Message]:
     ]
 
 
+@pytest.mark.parametrize("policy", ["replace", "merge", "refuse"])
+def test_a_snapshot_that_was_replaced_in_its_own_batch_stays_replaced(
+    tmp_path: Path, policy: str
+) -> None:
+    """Only the newest snapshot of a batch was recorded: the other one emptied the shard later."""
+    world = world_of(tmp_path, "debezium", snapshots=policy)
+    whole = [read(1, "new", 20, "first"), read(2, "b", 20, "last_in_data_collection")]
+    put(world, 1, [read(1, "old", 10, "first"), *whole])
+    put(world, 2, [read(1, "old", 10, "first", DAY)])
+    put(world, 3, [message("u", 2, "c", (20, 35), 2 * DAY), read(1, "old", 10, "first", 2 * DAY)])
+
+    run(world, 1, 1)
+    [second, third] = run(world, 2, 3)
+
+    assert (second.counts.repeated, third.counts.repeated) == (1, 1)
+    assert table_at(world, 3 * DAY - 1) == {1: ("new", None), 2: ("c", None)}
+
+
 def test_what_comes_again_in_the_same_batch_counts_once(tmp_path: Path) -> None:
     world = world_of(tmp_path, "debezium")
     put(world, 1, [*FIRST[:3], *FIRST, *FIRST[2:], *THEN, *THEN[1:]])

@@ -142,8 +142,7 @@ class Ledger:
             return StreamProgress()
         order = [(name, "descending") for name in ("epoch", "commit", "lsn", "whole")]
         last = rows.take(pc.sort_indices(rows, order)[:1]).to_pylist()[0]
-        begun = {*rows["snapshot"].to_pylist(), *pc.list_flatten(rows["older"]).to_pylist()}
-        older = frozenset(begun) - {0, last["snapshot"]}
+        older = _begun(rows) - {0, last["snapshot"]}
         return StreamProgress(**{name: last[name] for name in PROGRESS}, older=older)
 
     def turns(self) -> dict[str, int]:
@@ -174,10 +173,14 @@ class Ledger:
         `progress`: of a change stream, after the commit. `turns`: those that the files show.
         This ledger then has the content that it will have after the commit.
         """
-        shown = done_turns(self.turns(), turns) if turns else {}
-        known = self.progress() if progress and progress.older else StreamProgress()
-        older = progress.older - known.older - {known.snapshot} if progress else ()
-        new = _table(list(files), token, progress, shown, older)
+        taken = list(files)
+        gone, rest = self._of_stream([file.name for file in taken])
+        if progress is None and gone["epoch"].null_count < len(gone):
+            progress = self.progress()
+        kept = gone["turns"].null_count < len(gone)
+        shown = done_turns(self.turns(), turns) if turns or kept else {}
+        older = progress.older - _begun(rest) if progress and progress.older else ()
+        new = _table(taken, token, progress, shown, older)
         before = self.consumed
         after = before or Consumed(state.upper, MAX_TIME, began_ms=state.walltime_ms)
         if first is not None and after.first == MAX_TIME:
@@ -199,6 +202,16 @@ class Ledger:
         self.rows = _newest(pa.concat_tables([self.rows, new]))
         self.consumed = replace(after, segments=segments)
         return Basis(None, before, self.consumed)
+
+    def _of_stream(self, names: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+        """Return rows that say where a stream is: those of these names, which go, and the others.
+
+        A file that is taken in once more is no step back, so its new row has to say as much.
+        """
+        says = pc.or_(pc.is_valid(self.rows["epoch"]), pc.is_valid(self.rows["turns"]))
+        rows = self.rows.filter(says)
+        named = pc.is_in(rows["name"], value_set=pa.array(names, pa.string()))
+        return rows.filter(named), rows.filter(pc.invert(named))
 
     def _by_name(self, files: Sequence[SourceFile]) -> npt.NDArray[np.int64]:
         names = pa.array([file.name for file in files], pa.string())
@@ -297,6 +310,12 @@ def _table(
         },
         schema=SCHEMA,
     )
+
+
+def _begun(rows: pa.Table) -> frozenset[int]:
+    """Return the snapshots that began in these files."""
+    older = pc.list_flatten(rows["older"])
+    return frozenset({*rows["snapshot"].to_pylist(), *older.to_pylist()} - {None})
 
 
 def _newest(rows: pa.Table) -> pa.Table:

@@ -16,8 +16,10 @@ from strata.gc import collect
 from strata.ingest import ledger
 from strata.ingest.engine import ingest_steps
 from strata.ingest.land import files
-from strata.ingest.ledger import Ledger
+from strata.ingest.ledger import Ledger, Taken
 from strata.ingest.plan import steps_of
+from strata.ingest.readers.position import StreamProgress
+from strata.ingest.readers.turns import Turn
 from strata.ingest.task import IngestReport
 from strata.model.runner import Runner, serial
 from tests.unit.ingest.test_engine import DAY, SPEC, World
@@ -177,6 +179,42 @@ def test_again_is_an_operation_of_its_own(world: World) -> None:
     assert ids(world) == {1: 3}
     with pytest.raises(InvalidRequest, match="only named files"):
         world.ingest(again=True, lower=0, upper=1)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    commits=st.lists(
+        st.tuples(
+            st.lists(st.sampled_from("abcd"), min_size=1, unique=True),
+            st.sampled_from(["again", "change", "snapshot", "turn", "two snapshots"]),
+        ),
+        max_size=8,
+    )
+)
+def test_no_file_that_is_taken_once_more_takes_the_stream_back(
+    world: World, commits: list[tuple[list[str], str]]
+) -> None:
+    book = Ledger(world.stores.blob, world.state)
+    begun, at, turns = [0], 0, dict[str, int]()
+
+    for number, (names, kind) in enumerate(commits):
+        files = [Taken(name, 1, number, f"{name}{number}") for name in names]
+        progress, shown = None, dict[str, Turn]()
+        if kind == "turn":  # of a connector without positions
+            shown = {f"c{number}": Turn("c", gone=False, done=number, undone=None, placed=True)}
+            turns[f"c{number}"] = number
+        elif kind != "again":
+            fresh = {"change": 0, "snapshot": 1, "two snapshots": 2}[kind]
+            at = 0 if fresh else at + 1
+            begun += [10 * number + 1 + n for n in range(fresh)]
+            older = frozenset(begun[:-1]) - {0}
+            progress = StreamProgress(len(begun), begun[-1], commit=at, older=older)
+        book.with_files(world.state, files, f"t{number}", progress=progress, turns=shown)
+
+        found = book.progress()
+        assert (found.snapshot, found.commit) == (begun[-1], at)
+        assert found.older == frozenset(begun[:-1]) - {0}
+        assert book.turns() == turns
 
 
 def test_two_runs_that_take_the_same_file_are_not_both_committed(world: World) -> None:

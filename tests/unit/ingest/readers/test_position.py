@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata.errors import InvalidRequest
+from strata.ingest.ledger import Ledger
 from strata.ingest.readers.position import UNKNOWN, Places, legs_of
 from tests.unit.ingest.changes.test_tasks import put, run, table_at, world_of
 from tests.unit.ingest.test_engine import DAY
@@ -61,6 +62,25 @@ def later(messages: list[Message], days: int) -> list[Message]:
         {**m, "source": {**m["source"], "ts_ms": m["source"]["ts_ms"] + days * DAY}}
         for m in messages
     ]
+
+
+def test_a_file_that_is_taken_once_more_leaves_the_stream_where_it_is(tmp_path: Path) -> None:
+    """The file's row lost its place in the stream: changes that came again counted anew."""
+    world = world_of(tmp_path, "debezium", snapshots="replace", contradictions="count")
+    put(world, 1, [read(1, "old", 10, "first"), read(1, "a", 20, "last_in_data_collection")])
+    gone = [message("u", 1, "b", (20, 25), DAY), message("d", 1, "", (30, 35), DAY)]
+    last = put(world, 2, gone)
+    run(world, 1, 2)
+    before = Ledger(world.stores.blob, world.state).progress()
+
+    for day in (2, 3):
+        world.ingest(last, again=True, lower=day * DAY, upper=(day + 1) * DAY)
+    after = Ledger(world.stores.blob, world.state).progress()
+    put(world, 5, gone[:1])
+    [report] = run(world, 5, 5)
+
+    assert (after, report.counts.repeated) == (before, 1)
+    assert table_at(world, 5 * DAY - 1) == {}
 
 
 @pytest.mark.parametrize("policy", ["replace", "merge", "refuse"])

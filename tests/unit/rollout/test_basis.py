@@ -8,8 +8,6 @@ import pytest
 
 from strata.rollout.basis import ROOMS, code_of, kept_code
 
-pytestmark = pytest.mark.slow
-
 STRATA = Path(__file__).resolve().parents[3] / "strata"
 
 MEANT = [

@@ -132,6 +132,26 @@ def test_who_answers_what_is_not_open_any_more_is_told_why() -> None:
     assert reason_of(refused) == "it was rejected already, by bob"
 
 
+def test_nobody_is_said_to_have_answered_what_lapsed() -> None:
+    """A later request is open no more; the older one was noted as lapsed, by nobody."""
+    state, older = ask(NEW, "soft", 0)
+    state = ladder.ask(
+        state, older.expires_ms, to="soft", percent=0, who="ann", reason="due", policy=NO_GATES
+    )[0]
+    closed = ladder.reject(state, older.expires_ms, who="bob", reason="no")[0]
+
+    with pytest.raises(InvalidRequest, match="no step is asked for") as refused:
+        ladder.reject(
+            closed,
+            older.expires_ms,
+            who="bob",
+            reason="no",
+            request=ladder.request_id(state.name, older),
+        )
+
+    assert reason_of(refused) == "nobody asked"
+
+
 def test_who_names_no_request_is_told_of_none_that_was_answered() -> None:
     """Histories of before requests had ids have answers without one."""
     state = stood(NEW, 1000, "soft")
@@ -240,3 +260,21 @@ def test_the_switch_stops_what_skips_and_is_not_asked_by_what_does_not() -> None
         "off",
         "off",
     ]
+
+
+@pytest.mark.parametrize("mode", ["off", "soft", "audit", "on"])
+def test_a_wrong_rule_takes_each_shard_that_skips_back_to_soft_and_moves_no_other(
+    mode: Mode,
+) -> None:
+    state = stood(NEW, 1000, mode)
+
+    after, skipped = ladder.distrust_rule(state, 2000, reason="like lied elsewhere")
+
+    assert skipped == (mode in {"audit", "on"})
+    assert (after is state) != skipped
+    assert after.rollout.mode == ("soft" if skipped else mode)
+    assert (after.rollout.reason == "like lied elsewhere") == skipped
+
+
+def test_a_day_is_a_day() -> None:
+    assert ladder.DAY_MS == 24 * 60 * 60 * 1000

@@ -223,8 +223,8 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.read.value_order", "ValueSums.add", "self._rows > HELD_ROWS",
         "self._rows >= HELD_ROWS",
     ): "values are added up one row earlier",
-    ("strata.rollout.ladder", "approve", "1", "2"): "no day is the day before the first, or before",
-    ("strata.rollout.ladder", "_lowered", "1", "2"): "no day is the day before the first, or before",
+    ("strata.rollout.ladder", "approve", "1", "2"): "both lie before the first day",
+    ("strata.rollout.ladder", "_lowered", "1", "2"): "both lie before the first day",
     ("strata.rollout.evidence", "add", "True", "False"): (
         "evidence without a part has no part to count as repeated, and the next line marks it"
     ),

@@ -139,6 +139,26 @@ def test_a_report_counts_by_fate_and_shows_the_first_blobs() -> None:
     assert gc.plan(world.stores, "s", SETTINGS).lines()[1:] == []
 
 
+def test_a_report_of_just_as_many_blobs_as_it_shows_tells_of_no_more() -> None:
+    world = World()
+    for number in range(SHOWN_MAX // 2):
+        world.write([number])
+    world.sweep()
+    world.now_ms += HOUR
+
+    assert len(gc.plan(world.stores, "s", SETTINGS).lines()) == 1 + SHOWN_MAX
+
+
+def test_a_sweep_that_judges_nothing_says_why() -> None:
+    world = World()
+    world.append(1)
+    world.machine.drop("s", by="ann", reason="a trial")
+
+    [line] = world.sweep(hours=0).lines()
+
+    assert "nothing to do: it was dropped so lately" in line
+
+
 # Which state is believed.
 
 

@@ -1,6 +1,7 @@
 """A judgement at its edges: the last millisecond that a blob is kept for, and the first beyond."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -8,6 +9,9 @@ from strata import gc
 from strata.gc.verdicts import SEEN_DAYS, Fate
 from strata.maintain.estimate import RUNS_MAX
 from strata.model.settings import GcSettings, Settings, UsageSettings
+from strata.state.codec import encode_commits
+from strata.state.state import State
+from strata.state.step import step
 from strata.store import keys
 from tests.support.garbage import HOUR, SETTINGS, World
 
@@ -131,3 +135,21 @@ def test_the_certificate_of_an_erasure_is_kept() -> None:
     world = World()
 
     assert fate(world, put(world, keys.erasure_key("s", "e1"), 9999 * DAY)) is Fate.LIVE
+
+
+def spilled(state: State, now_ms: int, *, ledger: str) -> tuple[State, None]:
+    return step(state, now_ms, commits=(), ledger=(ledger,)), None
+
+
+def test_rejected_rows_of_a_commit_stay_though_only_the_ledger_remembers_it() -> None:
+    world = World()
+    world.append(1)  # under the token t10
+    data = encode_commits(world.state.commits)
+    ledger = put(world, keys.ledger_key("s", 0, 10, keys.content_hash(data)))
+    world.blob.live[ledger] = (data, world.now_ms)
+    world.machine.apply("s", partial(spilled, ledger=ledger))
+    kept, gone = (keys.quarantine_key("s", f"{token}/00ff") for token in ("t10", "never"))
+    for key in (kept, gone):
+        put(world, key, 999 * DAY)
+
+    assert (fate(world, kept), fate(world, gone)) == (Fate.LIVE, Fate.DEAD)

@@ -112,3 +112,4 @@ def test_a_plan_of_a_shard_names_only_what_is_not_understood() -> None:
 
     assert gc.plan(world.stores, "s", SETTINGS).others == ()
     assert len(gc.plan(world.stores, "s", SETTINGS, every=True).others) == 2
+    assert world.sweep().others == ()

@@ -9,7 +9,7 @@ from strata import gc
 from strata.gc.verdicts import SEEN_DAYS, Fate
 from strata.maintain.estimate import RUNS_MAX
 from strata.model.settings import GcSettings, Settings, UsageSettings
-from strata.state.codec import encode_commits
+from strata.state.codec import LedgerNode, encode_commits, encode_nodes
 from strata.state.state import State
 from strata.state.step import step
 from strata.store import keys
@@ -44,6 +44,10 @@ def test_history_is_kept_to_the_last_millisecond_of_its_days(key: str, days: int
 
     assert fate(world, put(world, key, days * DAY)) is Fate.LIVE
     assert fate(world, put(world, key, days * DAY + 1)) is Fate.DEAD
+
+
+def test_the_list_of_what_was_audited_is_kept_for_a_validation_under_way() -> None:
+    assert SEEN_DAYS == 2
 
 
 def test_the_days_are_those_of_the_settings() -> None:
@@ -153,3 +157,21 @@ def test_rejected_rows_of_a_commit_stay_though_only_the_ledger_remembers_it() ->
         put(world, key, 999 * DAY)
 
     assert (fate(world, kept), fate(world, gone)) == (Fate.LIVE, Fate.DEAD)
+
+
+def test_a_node_of_the_ledger_is_lost_with_one_of_its_leaves() -> None:
+    world = World()
+    world.append(1)
+    data = encode_commits(world.state.commits)
+    leaf = put(world, keys.ledger_key("s", 0, 10, keys.content_hash(data)))
+    world.blob.live[leaf] = (data, world.now_ms)
+    world.machine.apply("s", partial(spilled, ledger=leaf))
+    gone = keys.ledger_key("s", 11, 20, "00ff")
+    fates = []
+    for leaves in ((leaf,), (leaf, gone)):
+        held = encode_nodes(LedgerNode(leaves, (None,) * len(leaves)))
+        node = keys.ledger_key("s", 0, 20, keys.content_hash(held), level=1)
+        world.blob.set(node, held)
+        fates.append(fate(world, node))
+
+    assert fates == [Fate.YOUNG, Fate.DEAD]

@@ -56,7 +56,8 @@ def pointers(state: State) -> frozenset[str]:
     """Return every blob key that appears in any field of a state.
 
     A new field of the state is therefore covered without a change here. Only the parts that the
-    rollout distrusts do not count: they are named because they lied, even after they are gone.
+    rollout distrusts do not count: they are named because they lied, even after they are gone. Nor
+    does the list of what was audited, once the shard is dropped: nobody reads it any more.
     """
     return _pointers_in(encode_state(_without_distrust(state)), state.name)
 
@@ -72,7 +73,8 @@ def pointers_beyond(state: State, after: State) -> frozenset[str]:
 
 
 def _without_distrust(state: State) -> State:
-    return replace(state, rollout=Rollout(evidence=Evidence(seen=state.rollout.evidence.seen)))
+    seen = state.rollout.evidence.seen if state.dropped is None else None
+    return replace(state, rollout=Rollout(evidence=Evidence(seen=seen)))
 
 
 def _pointers_in(data: bytes, shard: str) -> frozenset[str]:

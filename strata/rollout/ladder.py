@@ -330,9 +330,11 @@ def _gates_since(state: State, policy: Policy) -> list[dict[str, int]] | None:
     None if no request is open, or if the histories lack some of them.
     """
     asked = state.rollout.request
-    named = "" if asked is None else request_id(state.name, asked)
+    if asked is None:
+        return None
+    named = request_id(state.name, asked)
     for entry in reversed(state.rollout.entries):
-        if entry.what == "requested" and entry.request == named:
+        if entry.request == named:
             then, later = (
                 dict(zip(THRESHOLDS, entry.gates, strict=False)),
                 policy.since(entry.policy),

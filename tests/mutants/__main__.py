@@ -1,4 +1,4 @@
-"""Change the rooms that decide, store and read, one place at a time, and see which test fails.
+"""Change rooms that decide, store, read and delete, one place at a time; see which test fails.
 
     python -m tests.mutants [--room NAME ...] [--new | --survivors] [--seconds 25]
     python -m tests.mutants --page

@@ -28,6 +28,8 @@ ROOMS: Final[Mapping[str, int]] = {
     "read": 40,
     "plain": 25,
     "model": 30,
+    "rollout": 80,
+    "gc": 60,
 }
 # They decide nothing: what a certificate is of, and the references of functions and of types.
 LEFT_OUT: Final = ("strata.expr.certificate", "strata.expr.reference", "strata.format.reference")

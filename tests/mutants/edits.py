@@ -1,8 +1,8 @@
 """The small changes of a source that tests must notice, found in its syntax tree.
 
 What is never read while the engine decides is left alone: annotations, decorators, imports,
-patterns of `match`, texts, assertions, `strict=` of a `zip`, and whatever only makes the message
-of an error or of a log.
+patterns of `match`, texts, assertions, `strict=` of a `zip`, what a module does as a program, and
+whatever only makes the message of an error or of a log.
 """
 
 import ast
@@ -177,6 +177,8 @@ def _told(node: ast.AST) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
             return name in _TOLD
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
         case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.keyword(arg="strict"):
             return True

@@ -223,4 +223,35 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.read.value_order", "ValueSums.add", "self._rows > HELD_ROWS",
         "self._rows >= HELD_ROWS",
     ): "values are added up one row earlier",
+    ("strata.rollout.ladder", "approve", "1", "2"): "both lie before the first day",
+    ("strata.rollout.ladder", "_lowered", "1", "2"): "both lie before the first day",
+    ("strata.rollout.evidence", "add", "True", "False"): (
+        "evidence without a part has no part to count as repeated, and the next line marks it"
+    ),
+    ("strata.gc.live", "live_keys", "len(many) < len(some)", "len(many) <= len(some)"): (
+        "no key is added where all are of parts and filters"
+    ),
+    (
+        "strata.gc.live", "_is_many", "_PART in key or _BLOOM in key",
+        "_PART in key and _BLOOM in key",
+    ): "a key is looked for by its name or by its number, just as it was kept",
+    ("strata.gc.reach", "all_named", "read.add(key)", "pass"): (
+        f"{_SPEED}: each manifest is read twice"
+    ),
+    ("strata.gc.sweep", "SweepReport.to_json", "0", "1"): (
+        "of a pair that stands for nothing only the half that is asked for counts"
+    ),
+    (
+        "strata.gc.sweep", "_look_again", "if head.seqno == before.head.seqno: return", "pass",
+    ): f"{_SPEED}: the same state names no dead blob",
+    ("strata.gc.sweep", "_judged", "found.missing <= 0", "found.missing < 0"): (
+        f"{_SPEED}: what is set aside is listed, and nothing that is named is among it"
+    ),
+    ("strata.gc.verdicts", "Judge._newest_generation", "True", "False"): (
+        "it is asked of a shard that is there; one dropped just then fails and is swept again"
+    ),
+    (
+        "strata.gc.verdicts", "Judge._rejects", "fate is Fate.DEAD and token in self._tokens",
+        "token in self._tokens",
+    ): f"{_SPEED}: tokens are read for young rows too, which stay in any case",
 }  # fmt: skip

@@ -200,3 +200,17 @@ class FaultyConsensus:
     def list(self, holding: tuple[bytes, ...] = ()) -> "list[str]":
         """See `Consensus.list`."""
         return self.faults.call(lambda: self.inner.list(holding), "list")
+
+
+class Beaten(FaultyConsensus):
+    """A consensus in which somebody else is faster so many times."""
+
+    def __init__(self, real: Consensus, times: int) -> None:
+        """Lose the first `times` races, and no other one."""
+        super().__init__(real, Faults())
+        self._times = times
+
+    def compare_and_set(self, key: str, expected: int | None, new: Versioned) -> bool:
+        """See `Consensus`."""
+        self._times -= 1
+        return self._times < 0 and super().compare_and_set(key, expected, new)

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 
 from strata import gc
+from strata.errors import InvalidRequest
 from strata.gc import live
 from strata.gc.back import brought_back, named_count
 from strata.gc.drop import drop_shard, loss
 from strata.gc.leaks import find_leaks
 from strata.gc.live import LiveNumbers, live_keys, which_live
+from strata.gc.reach import reach
 from strata.machine.machine import Machine
+from strata.model.time import MIN_TIME
+from strata.state import erasing
+from strata.state.holds import hold
+from strata.state.state import Erasure, Hold
 from strata.store import keys
 from strata.store.interface import Expunging
+from strata.store.memory import MemoryBlob
 from tests.support.garbage import SETTINGS, SPEC, World
 
 KINDS: tuple[Callable[[str], str], ...] = (
@@ -113,3 +121,82 @@ def test_a_sweep_counts_each_blob_and_its_bytes() -> None:
         counts = gc.plan(world.stores, "s", SETTINGS, every=every).counts.values()
         assert sum(blobs for blobs, _ in counts) == len(stored)
         assert sum(size for _, size in counts) == sum(stored.values())
+
+
+def test_no_journal_is_dropped_by_a_person() -> None:
+    with pytest.raises(InvalidRequest, match="Strata alone"):
+        drop_shard(World().machine, "strata_operations", by="ann", reason="x", force=True)
+
+
+ERASURE = Erasure("e1", 0, "ann", "asked", "a fingerprint")
+
+
+def test_a_drop_ends_an_erasure_in_the_shards_about_it_and_a_refused_one_does_not() -> None:
+    """Nobody could go on with it there, and no other erasure could begin."""
+    world = World()
+    for name in ("about", "other"):
+        Machine(world.stores).create(replace(SPEC, name=name))
+    for name in ("s", "about"):
+        world.machine.apply(name, partial(erasing.begin, erasure=ERASURE))
+    world.machine.apply("s", partial(hold, name="reader", since=MIN_TIME, lease_ms=9_999))
+
+    with pytest.raises(InvalidRequest, match="in use"):
+        drop_shard(world.machine, "s", by="ann", reason="x", force=False)
+    assert world.machine.load("about").erasing is not None
+
+    drop_shard(world.machine, "s", by="ann", reason="x", force=True)
+
+    assert world.machine.load("about").erasing is None
+    assert world.machine.load("s", dropped=True).erasing is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "keeps"),
+    [
+        (Hold("r", 0, 1001, seqno=8), True),
+        (Hold("r", 0, 1000, seqno=8), False),  # just expired
+        (Hold("r", 0, 1001, seqno=1), True),
+        (Hold("r", 0, 1001, seqno=9), False),  # it reads the newest state
+        (Hold("r", 0, 1001, seqno=0), False),  # of before holds said from where they read
+        (Hold("r", 0, None, seqno=8), False),  # critical: it reads the newest state
+    ],
+)
+def test_a_live_hold_that_reads_an_older_state_is_named(claim: Hold, keeps: bool) -> None:
+    world = World()
+    for number in range(8):
+        world.append(number)
+    head = replace(world.state, holds=(claim,))
+    assert head.seqno == 9
+
+    found = reach(world.machine, head, fence=0, now_ms=1000)
+
+    assert found.held_by == (("r",) if keeps else ())
+
+
+def test_states_that_count_are_counted() -> None:
+    world = World()
+    for number in range(3):
+        world.append(number)
+    head = world.state
+
+    assert reach(world.machine, head, fence=head.generation, now_ms=0).states == head.seqno
+    assert reach(world.machine, head, fence=head.generation + 1, now_ms=0).states == 1
+
+
+class Plain:
+    """A store that cannot say what it has set aside."""
+
+    def __init__(self, inner: MemoryBlob) -> None:
+        self._inner = inner
+        self.get, self.list, self.restore = inner.get, inner.list, inner.restore
+
+
+def test_a_store_that_sets_nothing_aside_brings_nothing_back() -> None:
+    world = World()
+    manifest = world.append(1).manifest
+    assert manifest is not None
+    world.blob.delete(manifest)
+    plain = Machine(replace(world.stores, blob=Plain(world.blob)))  # type: ignore[arg-type]
+
+    assert brought_back(plain, "s") == 0
+    assert manifest not in world.stored()

@@ -19,7 +19,8 @@ from strata.state.codec import encode_commits
 from strata.state.generations import register
 from strata.state.holds import hold, release
 from strata.state.rollout import record_verdicts
-from strata.state.state import Commit
+from strata.state.state import Commit, Evidence, State
+from strata.state.step import step
 from strata.store import keys
 from tests.support.garbage import HOUR, SETTINGS, World
 
@@ -260,6 +261,24 @@ def test_of_a_dropped_shard_nothing_stays_but_not_at_once(world: World) -> None:
 
     assert world.stored() == []
     assert gc.find_leaks(world.stores, SETTINGS).clean
+
+
+def audited(state: State, now_ms: int, *, seen: str) -> tuple[State, None]:
+    return step(state, now_ms, rollout=replace(state.rollout, evidence=Evidence(seen=seen))), None
+
+
+def test_of_a_dropped_shard_the_list_of_what_was_audited_goes_as_well(world: World) -> None:
+    """Its state keeps the figures of the evidence, which name that blob; no pool reads it."""
+    world.append(1)
+    seen = keys.seen_key("s", "00ff")
+    world.blob.set(seen, b"table")
+    world.machine.apply("s", partial(audited, seen=seen))
+    assert fate_of(world, seen)[0] is Fate.LIVE
+    world.machine.drop("s", by="ann", reason="a trial")
+
+    world.sweep()
+
+    assert world.stored() == []
 
 
 def test_a_missing_manifest_stops_the_sweep_before_anything_is_deleted(world: World) -> None:

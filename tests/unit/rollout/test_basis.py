@@ -1,14 +1,17 @@
 """Evidence is bound to what the deciding code means, wherever it stands, and to nothing else."""
 
+import ast
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from strata.rollout.basis import ROOMS, code_of, kept_code
-
-pytestmark = pytest.mark.slow
+from strata.errors import InvalidRequest
+from strata.model.loaded import OURS
+from strata.rollout.basis import REPLACED, ROOMS, basis_of, code_of, kept_code, recorded_basis
+from strata.state.transitions import create
+from tests.support.batches import spec
 
 STRATA = Path(__file__).resolve().parents[3] / "strata"
 
@@ -176,3 +179,77 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(small: Path, tmp_path: Pa
     (tmp_path / "file").write_text("")
     assert kept_code(small, [tmp_path / "file" / "kept.txt"]) == code_of(small)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "root"]
+
+
+def one_file(root: Path, text: str) -> str:
+    """Return the fingerprint of a root with one deciding file of this text."""
+    file = root / "decide" / "draw.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return code_of(root)
+
+
+def test_a_line_that_moves_into_a_block_begins_anew(tmp_path: Path) -> None:
+    """Its words are the same in the same order: only where the block ends differs."""
+    inside = one_file(tmp_path, "if a:\n    if b:\n        c\n        d\n")
+
+    assert inside != one_file(tmp_path, "if a:\n    if b:\n        c\n    d\n")
+
+
+@pytest.mark.parametrize("empty", [None, []])
+def test_an_empty_field_that_a_release_of_python_adds_keeps_the_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: object
+) -> None:
+    before = one_file(tmp_path, "pass\n")
+    monkeypatch.setattr(ast.Pass, "_fields", ("added",))
+    monkeypatch.setattr(ast.Pass, "added", empty, raising=False)
+
+    assert one_file(tmp_path, "pass\n") == before
+
+
+def test_a_process_whose_code_was_replaced_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = create(spec(), 1000)
+    assert recorded_basis(state) == basis_of(state)
+    monkeypatch.setattr(OURS, "replaced", lambda **_: True)
+
+    assert basis_of(state) == REPLACED
+    with pytest.raises(InvalidRequest, match="was replaced beneath this process"):
+        recorded_basis(state)
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_file_under_another_name_begins_anew(small: Path, tmp_path: Path) -> None:
+    """Modules are found by their names; the bytes are the same, in the same order."""
+    place = tmp_path / "kept.txt"
+    before = kept_code(small, [place])
+    assert (len(before), before) == (12, code_of(small))
+
+    file = small / "decide" / "draw.py"
+    file.rename(file.with_name("drawn.py"))
+
+    assert code_of(small) != before
+    assert kept_code(small, [place]) == code_of(small)
+
+
+@pytest.mark.usefixtures("cached")
+def test_what_was_edited_while_it_was_read_is_not_kept(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edited_meanwhile(root: Path) -> str:
+        (root / "decide" / "draw.py").write_text("SPARE = 1\n")
+        return "0" * 12
+
+    monkeypatch.setattr("strata.rollout.basis.code_of", edited_meanwhile)
+    assert kept_code(small, [tmp_path / "kept.txt"]) == "0" * 12
+    assert not (tmp_path / "kept.txt").exists()
+
+
+@pytest.mark.usefixtures("cached")
+def test_what_is_kept_stands_whole_in_its_place_or_nowhere(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder" / "full").mkdir(parents=True)
+    (tmp_path / "folder" / "full" / "file").write_text("")
+    kept_code(small, [tmp_path / "new" / "kept.txt"])  # as beside the first module ever compiled
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["kept.txt"]
+
+    kept_code(small, [tmp_path / "folder" / "full"])
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["full"]

@@ -10,11 +10,12 @@ from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.model.settings import StoreSettings, Thresholds
 from strata.model.spec import StatsSpec
+from strata.model.sums import MODULUS
 from strata.rollout import ladder
 from strata.rollout.basis import basis_of
 from strata.rollout.gates import gates
 from strata.rollout.policy import Policy
-from strata.rollout.pool import Pool, class_of, pool_of
+from strata.rollout.pool import Pool, class_of, pool_of, together
 from strata.state import tombstone
 from strata.state.rollout import trip
 from strata.state.state import Batch, Evidence, Spine, SpineBatch, State, Stratum
@@ -224,3 +225,25 @@ def test_a_class_is_what_the_same_code_decides_the_same_about() -> None:
     assert class_of(small) != class_of(other_budget)
     assert class_of(small) != class_of(other_columns)
     assert pool_of(small, [other_budget, other_columns, other_code, small]).shards == ()
+
+
+def test_a_member_that_audited_nothing_is_no_part_of_a_pool() -> None:
+    assert pool_of(shard("small", 30), [shard("b", 0), shard("c", 1)]).shards == ("c",)
+
+
+def test_rows_that_cancel_out_in_number_are_rows() -> None:
+    """A batch of retractions and of as many additions; one of no rows has no sum."""
+    small = holding(shard("small", 30), 4, rows=MODULUS)
+    copy = holding(shard("b", 50), 4, rows=MODULUS)
+
+    assert pool_of(small, [copy]).copies == ("b",)
+    assert pool_of(small, [holding(shard("b", 50), 0, rows=MODULUS)]).copies == ()
+
+
+def test_a_pool_is_the_sum_of_its_members() -> None:
+    own = Evidence(parts=1, repeats=2, rows=3, size_bytes=4, failed=5, missing=6, runs=7)
+    more = Evidence(parts=10, repeats=20, rows=30, size_bytes=40, failed=50, missing=60, runs=70)
+
+    assert together(own, [more, more]) == Evidence(
+        parts=21, repeats=42, rows=63, size_bytes=84, failed=105, missing=126, runs=7
+    )

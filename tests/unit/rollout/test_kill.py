@@ -210,10 +210,17 @@ def test_a_switch_that_is_damaged_in_any_way_is_thrown() -> None:
     wrong = [
         b"[]",
         good.data.replace(b'"so"', b'"no"'),
-        *(sealed(orjson.dumps(found | more)) for more in (
-            {"thrown": 0}, {"thrown": ""}, {"new": 1}, {"asked": 5}, {"asked": {"by": "ann"}},
-        )),
-    ]  # fmt: skip
+        *(
+            sealed(orjson.dumps(found | more))
+            for more in (
+                {"thrown": 0},
+                {"thrown": ""},
+                {"new": 1},
+                {"asked": 5},
+                {"asked": {"by": "ann"}},
+            )
+        ),
+    ]
     for seqno, data in enumerate(wrong, 1):
         assert stores.consensus.compare_and_set(KEY, seqno, Versioned(seqno + 1, data))
         assert is_killed(stores), data

@@ -219,9 +219,14 @@ def test_a_reset_says_which_code_the_mode_was_approved_for(basis: str, told: str
 # What readers obey.
 
 
-@pytest.mark.parametrize(("mode", "other"), [(m, m) for m in ("off", "soft")] + [
-    ("audit", "soft"), ("on", "soft"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "other"),
+    [(m, m) for m in ("off", "soft")]
+    + [
+        ("audit", "soft"),
+        ("on", "soft"),
+    ],
+)
 def test_a_mode_holds_for_the_code_it_was_approved_for(mode: str, other: str) -> None:
     state = stood(NEW, 1000, mode)
     elsewhere = replace(state, rollout=replace(state.rollout, basis="other code"))

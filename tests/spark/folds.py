@@ -27,7 +27,7 @@ _MERGES: Final = {
         ("-1", "greatest(a, x)"),
         ("cast(null as int)", "if(a is null or x < a, x, a)"),
         ("1D", "a * x / 2"),
-        ("0", "a + 10 div x"),
+        ("0L", "a + 10 div x"),
     ),
     "text": (
         ("0", "a + length(x)"),

@@ -181,6 +181,13 @@ def guess_arrow(kind: pa.DataType | None) -> str:
     return _ARROW.get(str(kind)) or _guess_flat(kind)
 
 
+def has_no_form(kind: pa.DataType) -> bool:
+    """Return whether neither JSON nor a record holds the values of a struct, here or inside."""
+    if pa.types.is_struct(kind) and _beyond_json(kind) and _record(kind) == "jsonb":
+        return True
+    return any(has_no_form(kind.field(n).type) for n in range(kind.num_fields))
+
+
 def _beyond_json(kind: pa.DataType) -> bool:
     """Return whether a nested type has values inside that JSON has no form for."""
     inner = [kind.field(n).type for n in range(kind.num_fields)]

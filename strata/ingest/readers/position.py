@@ -114,7 +114,10 @@ class Course:
 
 
 def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
-    """Return the legs of one file whose first event has the place `first`."""
+    """Return the legs of one file whose first event has the place `first`.
+
+    Changes from before the snapshot in front of them came again; they are legs of their own.
+    """
     known = np.flatnonzero(places.lsn != UNKNOWN)
     if not len(known):
         return []
@@ -122,7 +125,10 @@ def legs_of(places: Places, times: Ints, first: int) -> list[Leg]:
     rows = known[snapshot > 0]
     names = places.snapshot[rows]
     begins = rows[np.r_[True, names[1:] != names[:-1]]] if len(rows) else rows
-    edges = np.unique(np.r_[known[0], begins])
+    before = snapshot[np.maximum.accumulate(np.where(snapshot > 0, np.arange(len(known)), 0))]
+    commit, lsn = places.commit[known], places.lsn[known]
+    again = (snapshot == 0) & (commit > 0) & (commit < before) & (lsn < before)
+    edges = np.unique(np.r_[known[0], begins, known[1:][again[1:] != again[:-1]]])
     legs = []
     for start, end in zip(edges.tolist(), [*edges[1:].tolist(), len(places.lsn)], strict=True):
         inside = known[(known >= start) & (known < end)]

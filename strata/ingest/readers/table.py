@@ -8,7 +8,7 @@ import pyarrow as pa
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.cures import VARIANT, Problem, is_variant
-from strata.ingest.readers.guess import Guess, guess_arrow
+from strata.ingest.readers.guess import Guess, guess_arrow, has_no_form
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
 from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.readers.source import Located, RawFile, check_columns
@@ -22,6 +22,8 @@ WHOLE_BYTES: Final = 256 << 20  # decoded: a whole file up to this size is read 
 SEVERAL: Final = "it has values of several types (a union)"
 OTHER_KEYS: Final = "it has a map whose keys are no texts"
 _TEXT_KEYS: Final = "write the keys as texts, or a list of structs; or leave it out of the file"
+NO_NAMES: Final = "it has bytes or spans of time in a struct whose fields no record can name"
+_OTHER_NAMES: Final = "give fields names without : , < > that differ in more than capital letters"
 _A_COLUMN_EACH: Final = "write a column, or a field, for each type; or leave it out of the file"
 
 
@@ -102,6 +104,13 @@ def _check_readable(file: str, column: pa.Field) -> None:
         raise _unreadable(file, column, OTHER_KEYS, _TEXT_KEYS)
     if is_variant(column.type):
         raise _unreadable(file, column, VARIANT, Problem.VARIANT.value)
+    check_form(file, column)
+
+
+def check_form(file: str, column: pa.Field) -> None:
+    """Refuse a column for which no type can be declared. Raises: InvalidRequest."""
+    if has_no_form(column.type):
+        raise _unreadable(file, column, NO_NAMES, _OTHER_NAMES)
 
 
 def _unreadable(file: str, column: pa.Field, reason: str, cure: str) -> InvalidRequest:

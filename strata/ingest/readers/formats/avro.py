@@ -39,6 +39,7 @@ from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
 from strata.ingest.readers.old_calendar import IN_AVRO, by_old_calendar, check_days
 from strata.ingest.readers.source import Located, RawFile, check_columns
+from strata.ingest.readers.table import check_form
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import FAILS, json_text
 
@@ -361,6 +362,9 @@ class Avro(Format):
         schema, *_ = avro_records(_part(file, header, [], 0, whole=False))
         kinds = {field["name"]: arrow_of(field["type"]) for field in schema["fields"]}
         spans = {name for name, kind in kinds.items() if kind == DURATION}
+        for name, kind in kinds.items():
+            if kind is not None and name not in spans:
+                check_form(file.name, pa.field(name, kind))
         guesses = {n: "interval" if n in spans else guess_arrow(k) for n, k in kinds.items()}
         return {name: (guess, True) for name, guess in guesses.items()}, rows
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
@@ -110,3 +111,40 @@ def test_what_is_no_json_is_proposed_field_by_field(tmp_path: Path, kind: str, n
 
     assert wanted is None or declaration["columns"][1]["type"].startswith(wanted)
     assert (report.updates, report.counts.rejected) == (3, 0)
+
+
+NO_NAMES = {
+    "colon": pa.struct([("c:d", pa.binary())]),
+    "case": pa.struct([("a", pa.binary()), ("A", pa.binary())]),
+    "inner": pa.list_(pa.struct([("i", pa.struct([("", pa.binary())]))])),
+}
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("kind", ["orc", "parquet"])
+def test_bytes_below_names_that_no_record_has_are_refused(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    """They were proposed as jsonb, and each ingest refused the file."""
+    world = World(tmp_path)
+    file = put(world, kind, ("id", pa.array([1])), ("s", pa.nulls(1, NO_NAMES[name])))
+
+    with pytest.raises(InvalidRequest, match="no value of a column") as refused:
+        infer(world.settings, "new", file)
+
+    assert refused.value.details["column"] == "s"
+    assert "capital letters" in str(refused.value.cure)
+
+
+def test_bytes_of_avro_whose_names_case_alone_distinguishes_are_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    fields = [{"name": name, "type": "bytes"} for name in "aA"]
+    inner = {"type": "record", "name": "inner", "fields": fields}
+    outer = {"type": "record", "name": "outer", "fields": [{"name": "s", "type": inner}]}
+    with (tmp_path / "x.avro").open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(outer), [{"s": {"a": b"x", "A": b"y"}}])
+
+    with pytest.raises(InvalidRequest, match="no value of a column") as refused:
+        infer(world.settings, "new", "x.avro")
+
+    assert refused.value.details["column"] == "s"

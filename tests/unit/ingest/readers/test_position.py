@@ -83,6 +83,27 @@ def test_a_file_that_is_taken_once_more_leaves_the_stream_where_it_is(tmp_path: 
     assert table_at(world, 5 * DAY - 1) == {}
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_changes_that_come_again_within_a_file_end_no_snapshot(tmp_path: Path, cut: bool) -> None:
+    """The snapshot counted as whole: its other rows were left out, and old values stood again."""
+    world = world_of(tmp_path, "debezium", snapshots="replace", contradictions="count")
+    put(world, 1, FIRST)
+    changes = [message("u", 1, "old", (40, 45)), message("u", 1, "new", (50, 55))]
+    rows = [
+        read(1, "new", 70, "first"),
+        read(3, "c", 70),
+        read(4, "d", 70, "last_in_data_collection"),
+    ]
+    older = [read(1, "old", 48, "first"), read(3, "c", 48, "last_in_data_collection")]
+    whole = [changes[0], *older, changes[1], *rows]
+
+    put(world, 2, [*changes, rows[0], changes[0], rows[0]] if cut else [*whole, *whole])
+    put(world, 3, [*rows[1:], message("u", 3, "c2", (80, 85))])
+    run(world, 1, 3)
+
+    assert table_at(world, 3 * DAY - 1) == {1: ("new", None), 3: ("c2", None), 4: ("d", None)}
+
+
 @pytest.mark.parametrize("policy", ["replace", "merge", "refuse"])
 def test_a_snapshot_that_was_replaced_in_its_own_batch_stays_replaced(
     tmp_path: Path, policy: str

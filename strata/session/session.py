@@ -25,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
+from strata.model.own_code import own_code
 from strata.model.settings import SparkSettings
 from strata.session.executors import require_executors
 
@@ -94,6 +95,7 @@ def new_context(
     Raises: InvalidRequest for executors that cannot run Strata.
     """
     _prepare_environment(settings)
+    own_code()  # of now: a daemon of workers that starts after an upgrade in place has another one
     configured = {**_configuration(settings), **(extra or {})}  # finds spark-submit's JVM first
     conf = SparkConf().setAppName(app_name)
     for key, value in configured.items():

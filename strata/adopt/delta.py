@@ -190,7 +190,18 @@ class DeltaPeer:
             rows = live_rows(some, version.columns)
             if judged:
                 rows = by_this_calendar(rows, partial(_opened, [one.fragment for one in some]))
-            yield from _parted(rows, version.handle)
+            try:
+                yield from _parted(rows, version.handle)
+            except pa.ArrowInvalid as error:
+                if "would lose data" not in str(error):
+                    raise
+                raise InvalidRequest(
+                    "files of this table have times finer than Delta's microseconds",
+                    table=self.address,
+                    reason=first_words(error),
+                    cure="write it anew, as deltalake does, which cuts them off: write_deltalake("
+                    f'TABLE, DeltaTable(TABLE).scan(), mode="overwrite"); then {REPLACE}',
+                ) from error
 
     def _files(self, *versions: PeerVersion) -> DataFiles:
         for version in versions:

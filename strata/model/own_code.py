@@ -5,10 +5,13 @@ environment of their own, which may be of another day.
 """
 
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+
+from strata.errors import InvalidRequest
 
 
 @cache
@@ -21,6 +24,32 @@ def own_code() -> str:
     for name, file in _below(files("strata"), ""):
         digest.update(f"{name}\0{hashlib.blake2b(file.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
+
+
+def require_same_code(theirs: str) -> None:
+    """Compare the digest of who sent work. Raises: InvalidRequest where it is another one."""
+    if theirs != own_code():
+        raise InvalidRequest(
+            "a worker of Spark runs another Strata than the driver",
+            python=sys.executable,
+            theirs=own_code(),
+            ours=theirs,
+            cure="make the executors' environment anew from the driver's release "
+            "(docs/how-to/deploy.md); after an upgrade in place: start the driver again",
+        )
+
+
+class SameCode:
+    """An object that no process of other code unpickles: it travels ahead of a task's input."""
+
+    def __reduce__(self) -> "tuple[Callable[[str], SameCode], tuple[str]]":
+        """See `pickle`."""
+        return _arrived, (own_code(),)
+
+
+def _arrived(theirs: str) -> SameCode:
+    require_same_code(theirs)
+    return SameCode()
 
 
 def _below(folder: Traversable, within: str) -> Iterator[tuple[str, Traversable]]:

@@ -25,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
+from strata.model.own_code import own_code
 from strata.model.settings import SparkSettings
 from strata.session.executors import require_executors
 
@@ -54,6 +55,7 @@ WORKERS: Final[Mapping[str, str]] = {
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
 
+_SOCKETS: Final = "spark.python.unix.domain.socket"
 MOST_PATH_BYTES: Final = 103  # of a socket's path; macOS has the least
 _SOCKET_NAME: Final = 42  # bytes that Spark puts behind the folder: "/.", a UUID, ".sock"
 
@@ -93,13 +95,18 @@ def new_context(
     Raises: InvalidRequest for executors that cannot run Strata.
     """
     _prepare_environment(settings)
+    own_code()  # of now: a daemon of workers that starts after an upgrade in place has another one
+    configured = {**_configuration(settings), **(extra or {})}  # finds spark-submit's JVM first
     conf = SparkConf().setAppName(app_name)
-    for key, value in {**_configuration(settings), **(extra or {})}.items():
+    for key, value in configured.items():
         conf.set(key, value)
-    for key, value in _sockets(str(conf.get("spark.master", ""))).items():
+    sockets = _sockets(str(conf.get("spark.master", "")))
+    for key, value in sockets.items():
         conf.setIfMissing(key, value)
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("ERROR")
+    if sockets:
+        _java_removes(context, sockets[f"{_SOCKETS}.dir"])
     try:
         check_executors(context)
     except BaseException:
@@ -195,8 +202,7 @@ def _sockets(master: str) -> dict[str, str]:
     """
     if not master.startswith("local") or (folder := _socket_folder()) is None:
         return {}
-    prefix = "spark.python.unix.domain.socket"
-    return {f"{prefix}.enabled": "true", f"{prefix}.dir": folder}
+    return {f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": folder}
 
 
 @cache
@@ -216,6 +222,14 @@ def _socket_folder() -> str | None:
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a fork ends earlier
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _java_removes(context: SparkContext, folder: str) -> None:
+    """Let Java remove a folder, too: it ends in order when this process is killed."""
+    jvm: Any = context._jvm
+    jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(
+        jvm.java.io.File(folder)
+    )
 
 
 def submitted() -> bool:

@@ -28,6 +28,7 @@ def preload() -> None:
         import strata.compact.tasks  # noqa: F401  # and all that merging needs
         from strata.config.settings import load_settings
         from strata.format.values.json_text import warm as warm_texts
+        from strata.model.own_code import own_code
         from strata.spark import datasource  # noqa: F401  # and all that reading needs
         from strata.stats.flat import warm as warm_stats
         from strata.updates.warm import warm
@@ -35,6 +36,7 @@ def preload() -> None:
         warm()
         warm_stats()
         warm_texts()
+        own_code()  # tasks compare it
         load_settings(None, {})  # compiles what checks them
     except Exception as error:
         print(f"strata is not loaded ahead: {error!r}", file=sys.stderr)  # noqa: T201 -- Spark's log

@@ -10,7 +10,7 @@ tend to meet in one task. Only the chosen columns are decoded; they have the for
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from strata.format.manifest import PartRef
 from strata.format.values.view import to_view
 from strata.machine.machine import Machine
 from strata.machine.replaced import unless_dropped
+from strata.model.own_code import SameCode
 from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, StoreSettings
 from strata.parts.fetch import PartSource
@@ -63,6 +64,10 @@ class PartReader:
     only: tuple[int, str] | None = None  # only rows with this text in the column of this id
     row_column: str | None = None  # name of an extra column with the row's number in its part
     timed: bool = False  # times stay as stored also with `as_of`
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel to tasks of the same code only (`strata.model.own_code`)."""
+        return _arrived, (SameCode(), vars(self))
 
     @property
     def ids(self) -> frozenset[int] | None:
@@ -137,6 +142,10 @@ class PartReader:
             names.append(self.row_column)
             arrays.append(pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64)))
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _arrived(_: SameCode, fields: dict[str, Any]) -> PartReader:
+    return PartReader(**fields)
 
 
 def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -18,6 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from strata.errors import StrataError
+from strata.model.own_code import own_code, require_same_code
 from strata.model.runner import Runner, heaviest_first, on_cores, share
 from strata.session.session import context_of
 from strata.store import bill
@@ -46,7 +47,7 @@ def context_runner(context: SparkContext) -> Runner:
         size = TASKS_PER_CORE * max(1, cores)
         if len(items) <= WAVES * size:
             size = max(1, len(items))
-        shared = partial(on_cores, share(cores, len(items)), function)
+        shared = partial(_by_same_code, own_code(), share(cores, len(items)), function)
         waves = [items[i : i + size] for i in range(0, len(items), size)]
 
         def collect(wave: Sequence[A]) -> list[Outcome[B]]:
@@ -81,6 +82,12 @@ def attempt(function: Callable[[A], B], item: A) -> Outcome[B]:
         return function(item), None, bill.settle()
     except StrataError as error:
         return None, error, bill.settle()
+
+
+def _by_same_code(code: str, cores: int, function: Callable[[A], B], item: A) -> B:
+    """Run a function. Raises: InvalidRequest on an executor that came with other code."""
+    require_same_code(code)
+    return on_cores(cores, function, item)
 
 
 def _results(outcomes: list[Outcome[B]]) -> Iterator[B]:

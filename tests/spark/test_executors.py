@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strata.errors import InvalidRequest
+from strata.model import own_code as own_code_module
 from strata.model.own_code import own_code
+from strata.read.changes import Stretch
 from strata.session import executors, session
 from strata.session.executors import NEEDED, _probe, _reason, require_executors
+from strata.spark import runner, snapshot
+from strata.spark.datasource import TaskInput
+from strata.spark.rows import PartReader
+from strata.spark.runner import spark_runner
+from strata.spark.stream import ChangesOf
 from strata.spark.tasks import task_rows
+from tests.spark.small import in_tasks
+from tests.support.shards import NAME, copied
 
 pytestmark = pytest.mark.spark
 
@@ -59,6 +69,48 @@ def test_a_session_that_somebody_else_made_is_looked_at_once(
     read()
     read()
     assert looked == [1]
+
+
+@pytest.mark.parametrize("consolidate", [False, True])
+def test_an_executor_that_comes_later_with_other_code_reads_nothing(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, consolidate: bool
+) -> None:
+    settings = copied(tmp_path).settings
+    with in_tasks():
+        rows = snapshot(spark, NAME, config=settings, consolidate=consolidate)
+        assert rows.count()
+        monkeypatch.setattr(own_code_module, "own_code", lambda: "0123456789abcdef")
+        rows = snapshot(spark, NAME, config=settings, consolidate=consolidate)
+        with pytest.raises(Exception, match="runs another Strata than the driver"):
+            rows.collect()
+
+
+def test_an_executor_that_comes_later_with_other_code_merges_nothing(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [*spark_runner(spark)(abs, [-1, 2])] == [1, 2]
+    monkeypatch.setattr(runner, "own_code", lambda: "0123456789abcdef")
+
+    with pytest.raises(InvalidRequest, match="runs another Strata than the driver"):
+        next(spark_runner(spark)(abs, [-1, 2]))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_the_data_source_sends_is_refused_by_other_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, streamed: bool
+) -> None:
+    settings = copied(tmp_path).settings
+    reader = PartReader(settings.store, (), ())
+    sent = ChangesOf(reader, Stretch(0, 1, ())) if streamed else TaskInput(reader, ())
+    assert pickle.loads(pickle.dumps(sent)) == sent
+    monkeypatch.setattr(own_code_module, "own_code", lambda: "0123456789abcdef")
+    data = pickle.dumps(sent)
+    monkeypatch.undo()
+
+    with pytest.raises(InvalidRequest, match="runs another Strata than the driver") as refused:
+        pickle.loads(data)
+
+    assert refused.value.details["ours"] == "0123456789abcdef"
 
 
 def test_the_probe_runs_where_nothing_of_ours_is_installed() -> None:

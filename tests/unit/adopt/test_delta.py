@@ -288,6 +288,23 @@ def test_nanoseconds_beyond_the_times_of_delta_are_cut_off_as_its_readers_do(
     assert found.to_pylist() == pa.table(version.handle.scan().read_all()).to_pylist()
 
 
+def test_nanoseconds_in_some_files_are_refused_with_a_cure_that_helps(tmp_path: Path) -> None:
+    at = str(tmp_path)
+    times = pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))
+    pq.write_table(pa.table({"id": [1], "a": times}), tmp_path / "a.parquet")
+    convert_to_deltalake(at)
+    later = pa.table({"id": [2], "a": times.cast(pa.timestamp("us"), safe=False)})
+    write_deltalake(at, later, mode="append")
+    peer = DeltaPeer.open(at)
+
+    with pytest.raises(InvalidRequest, match="finer than Delta's microseconds") as refused:
+        list(peer.whole(peer.version(None)))
+
+    assert "overwrite" in str(refused.value)
+    write_deltalake(at, DeltaTable(at).scan(), mode="overwrite")
+    assert pa.Table.from_batches(peer.whole(peer.version(None))).num_rows == 2
+
+
 def test_a_page_that_changed_on_its_way_is_refused(tmp_path: Path) -> None:
     write_damaged(tmp_path / "a.parquet", pa.table({"id": [1_000, 2_000, 3_000]}), "id", 1)
     convert_to_deltalake(str(tmp_path))

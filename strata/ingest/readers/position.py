@@ -161,7 +161,8 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
     Changes from before a snapshot may come again, and be followed by the rest of the snapshot, or
     by all of it. They are stale: the snapshot has what they did, and must not be taken for one that
     has ended before them. Errs: a change is from before a snapshot only if it is older by both of
-    its places; others may have been committed while the snapshot was read.
+    its places; others may have been committed while the snapshot was read. Where some of them came
+    behind the snapshot, all further ones have to come, too: those beyond the position are new.
 
     Raises: InvalidRequest for another snapshot if the declaration refuses it.
     """
@@ -183,7 +184,8 @@ def follow(before: StreamProgress, legs: Iterable[Leg], *, policy: str, empty: b
             now = StreamProgress(now.epoch + 1, leg.snapshot, whole=False, older=older)
             epochs.append(leg.at)
         goes_on = not now.whole or last.get(now.snapshot, -1) > number
-        left_out = stale or (goes_on and leg.is_before(now.snapshot))
+        catching_up = 0 < now.commit < now.snapshot and now.lsn < now.snapshot
+        left_out = not catching_up and (stale or (goes_on and leg.is_before(now.snapshot)))
         starts.append(leg.at)
         stales.append(left_out)
         commits.append(now.commit)

@@ -12,11 +12,11 @@ import atexit
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -56,8 +56,7 @@ WORKERS: Final[Mapping[str, str]] = {
 }
 
 _SOCKETS: Final = "spark.python.unix.domain.socket"
-MOST_PATH_BYTES: Final = 103  # of a socket's path; macOS has the least
-_SOCKET_NAME: Final = 42  # bytes that Spark puts behind the folder: "/.", a UUID, ".sock"
+_NAME: Final = "x" * len(".01234567-89ab-cdef-0123-456789abcdef.sock")  # as long as Spark's
 
 _ASKED: Final[set[str]] = set()  # applications whose executors were looked at
 
@@ -205,17 +204,20 @@ def _sockets(master: str) -> dict[str, str]:
     return {f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": folder}
 
 
-@cache
 def _socket_folder() -> str | None:
-    """Return a new folder that nobody else may enter; None where a socket's path is too long."""
+    """Return a new folder that nobody else may enter; None where it can hold no socket."""
     try:
         folder = tempfile.mkdtemp(prefix="strata-")
     except OSError:  # Java may have another place
         return None
-    if len(os.fsencode(folder)) + _SOCKET_NAME > MOST_PATH_BYTES:
-        os.rmdir(folder)
-        return None
     atexit.register(_remove, folder, os.getpid())
+    try:
+        with socket.socket(socket.AF_UNIX) as one:  # a path may be too long for it
+            one.bind(os.path.join(folder, _NAME))
+        os.unlink(os.path.join(folder, _NAME))
+    except OSError:
+        _remove(folder, os.getpid())
+        return None
     return folder
 
 

@@ -56,11 +56,9 @@ def test_only_this_machine_talks_over_files_and_only_where_their_names_fit(
 
     assert session._sockets("local[2]")["spark.python.unix.domain.socket.enabled"] == "true"
     assert session._sockets("yarn") == {}
-    session._socket_folder.cache_clear()
     monkeypatch.setattr(session.tempfile, "tempdir", os.fspath(deep))
     assert session._sockets("local[2]") == {}
     assert not list(deep.iterdir())
-    session._socket_folder.cache_clear()
 
 
 OF_ITS_OWN = """

@@ -334,7 +334,7 @@ def _gates_since(state: State, policy: Policy) -> list[dict[str, int]] | None:
         return None
     named = request_id(state.name, asked)
     for entry in reversed(state.rollout.entries):
-        if entry.request == named:
+        if entry.what == "requested" and entry.request == named:
             then, later = (
                 dict(zip(THRESHOLDS, entry.gates, strict=False)),
                 policy.since(entry.policy),

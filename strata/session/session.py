@@ -11,6 +11,7 @@ here: a plan of one job must be valid in another.
 import atexit
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
@@ -54,6 +55,10 @@ WORKERS: Final[Mapping[str, str]] = {
     # the next use: 5 % of a merge. Tasks return memory themselves (`strata.updates.resident`).
     "MIMALLOC_PURGE_DELAY": str(60 * 60 * 1000),
 }
+
+# By this the planning of a data source, which sees no session, learns how many tasks run at once.
+# Java passes it on from its own start: a context that follows on a cluster keeps it.
+CORES: Final = "STRATA_LOCAL_CORES"
 
 _SOCKETS: Final = "spark.python.unix.domain.socket"
 _NAME: Final = "x" * len(".01234567-89ab-cdef-0123-456789abcdef.sock")  # as long as Spark's
@@ -99,7 +104,9 @@ def new_context(
     conf = SparkConf().setAppName(app_name)
     for key, value in configured.items():
         conf.set(key, value)
-    sockets = _sockets(str(conf.get("spark.master", "")))
+    master = str(conf.get("spark.master", ""))
+    _remember_cores(master)
+    sockets = _sockets(master)
     for key, value in sockets.items():
         conf.setIfMissing(key, value)
     context = SparkContext.getOrCreate(conf)
@@ -156,6 +163,29 @@ def context_of(spark: SparkSession) -> SparkContext:
 def is_local(context: SparkContext) -> bool:
     """Return whether tasks run on this machine, inside the driver's Java machine."""
     return str(context.master).startswith("local")
+
+
+def local_cores(master: str) -> int | None:
+    """Return how many tasks a master of this machine runs at once; None for another master.
+
+    >>> local_cores("local[3]"), local_cores("local"), local_cores("local[2, 4]")
+    (3, 1, 2)
+    >>> local_cores("yarn"), local_cores("local-cluster[2,1,1024]")
+    (None, None)
+    """
+    found = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?", master)
+    if found is None:
+        return None
+    threads = found[1] or "1"
+    return os.cpu_count() or 1 if threads == "*" else int(threads)
+
+
+def _remember_cores(master: str) -> None:
+    cores = local_cores(master)
+    if cores is None:
+        os.environ.pop(CORES, None)
+    else:
+        os.environ[CORES] = str(cores)
 
 
 def activate(spark: SparkSession) -> None:

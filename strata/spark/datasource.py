@@ -54,6 +54,7 @@ from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
 from strata.read.moments import resolve_moment
+from strata.session.session import CORES
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import (
     AnalysedFilter,
@@ -64,6 +65,7 @@ from strata.spark.front.option import (
 )
 from strata.spark.front.pushed import pushed_filter
 from strata.spark.rows import (
+    TASKS_PER_CORE,
     PartReader,
     rows_ddl,
     task_parts,
@@ -88,7 +90,7 @@ OPTIONS: Final = (
     "path",
 )
 OF_STREAMS: Final = ("shard", "config", "start", "where", "pushdown", "path")
-TASKS: Final = 16  # partitions of a small read, since the reader does not know the number of cores
+TASKS: Final = 16  # partitions of a small read where the number of cores is not known
 
 
 def where_option(
@@ -200,7 +202,7 @@ class StrataSource(DataSource):
                 "a stream of changes has no such option", option=wrong[0], cure=cure
             )
         wish = ChangesWish(asked.shard, asked.start, asked.question, asked.pushdown)
-        return StrataStreamReader(wish, asked.settings(), TASKS, schema)
+        return StrataStreamReader(wish, asked.settings(), _most_tasks(), schema)
 
 
 class _Bonus:
@@ -268,8 +270,9 @@ class StrataReader(DataSourceReader):
     ) -> list[TaskInput | Merged]:
         """Return the input of each task for a plan."""
         columns, only = wanted_columns(state.relation, self._names()), self._only(stores, state)
+        most = _most_tasks()
         if self.asked.consolidate:
-            return [Merged(t) for t in slice_tasks(stores, state, plan, columns, TASKS, only)]
+            return [Merged(t) for t in slice_tasks(stores, state, plan, columns, most, only)]
         reader = PartReader(
             stores.settings,
             state.relations,
@@ -281,7 +284,7 @@ class StrataReader(DataSourceReader):
             only=only,
         )
         # An empty list would become one partition of None.
-        return [TaskInput(reader, some) for some in task_parts(plan.parts, TASKS) or ((),)]
+        return [TaskInput(reader, some) for some in task_parts(plan.parts, most) or ((),)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark expects."""
@@ -331,6 +334,12 @@ class StrataReader(DataSourceReader):
             return given or pushed
         both = Call("and", (given.expr, pushed.expr), "boolean")
         return replace(given, expr=both)
+
+
+def _most_tasks() -> int:
+    """Return how many tasks a small read may have, in a process that sees no session."""
+    cores = os.environ.get(CORES)
+    return TASKS if cores is None else TASKS_PER_CORE * int(cores)
 
 
 def _batches(task: TaskInput | Merged) -> Iterator[pa.RecordBatch]:

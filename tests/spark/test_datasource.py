@@ -16,7 +16,8 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructType
 
 from strata.expr.nodes import Call, Column, Literal
-from strata.spark import where_option
+from strata.session.session import CORES
+from strata.spark import rows, where_option
 from strata.spark.datasource import StrataReader, request
 from strata.spark.front.pushed import pushed_filter
 from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
@@ -124,6 +125,47 @@ def test_pushed_filters_skip_parts(events: Events, config: str) -> None:
         return sum(len(p.parts) for p in one.partitions())  # type: ignore[attr-defined]
 
     assert 0 < parts([ds.GreaterThan(("id",), 250)]) < parts([])
+
+
+class EnvironmentSource(ds.DataSource):
+    """One row: what planning finds in its environment."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "environment"
+
+    def schema(self) -> str:
+        return "cores string"
+
+    def reader(self, schema: StructType) -> ds.DataSourceReader:
+        class Reader(ds.DataSourceReader):
+            def partitions(self) -> list[ds.InputPartition]:
+                return [ds.InputPartition(os.environ.get(CORES))]
+
+            def read(self, partition: ds.InputPartition) -> Iterator[tuple[str]]:
+                yield (partition.value,)
+
+        return Reader()
+
+
+def test_planning_learns_how_many_tasks_run_at_once(spark: SparkSession) -> None:
+    spark.dataSource.register(EnvironmentSource)
+
+    assert spark.read.format("environment").load().first() == ("2",)  # of the fixture's local[2]
+
+
+@pytest.mark.parametrize(("cores", "tasks"), [("1", 2), ("3", 6), (None, 16)])
+def test_a_small_read_has_two_tasks_a_core_or_sixteen(
+    events: Events, config: str, monkeypatch: pytest.MonkeyPatch, cores: str | None, tasks: int
+) -> None:
+    monkeypatch.setattr(rows, "LEAST_BYTES", 1)
+    if cores is None:
+        monkeypatch.delenv(CORES, raising=False)
+    else:
+        monkeypatch.setenv(CORES, cores)
+    asked = request({"shard": NAME, "config": config})
+
+    assert abs(len(StrataReader(asked, StructType()).partitions()) - tasks) <= 1
 
 
 def test_an_analysed_filter_chooses_parts_and_the_query_filters_rows(

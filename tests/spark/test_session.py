@@ -61,6 +61,17 @@ def test_only_this_machine_talks_over_files_and_only_where_their_names_fit(
     assert not list(deep.iterdir())
 
 
+def test_a_context_of_a_cluster_forgets_the_cores_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(session.CORES, "7")
+
+    session._remember_cores("local[3]")
+    assert os.environ[session.CORES] == "3"
+    session._remember_cores("spark://elsewhere:7077")
+    assert session.CORES not in os.environ
+
+
 OF_ITS_OWN = """
 import os, sys
 from strata.model.settings import SparkSettings

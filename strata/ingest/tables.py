@@ -130,6 +130,7 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         decimal=POINT,
         thousands="",
         header=(),
+        escape="",
     )
     time = (
         TimeSpec()

@@ -13,7 +13,9 @@ BEGIN: Final = 0  # the next byte begins a field
 FIELD: Final = 1
 QUOTED: Final = 2
 CLOSING: Final = 3  # the byte before was a quote that may have closed the field
+ESCAPED: Final = 4  # within quotes, behind a backslash; only in what `doubled_quotes` reads
 _QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
 _BREAK: Final = ord("\n")
 _RETURN: Final = ord("\r")
 _TAB: Final = ord("\t")
@@ -98,6 +100,39 @@ def find_records(
             begin, begun = at + 1, breaks
         at += 1
     return count
+
+
+@lean
+def doubled_quotes(data: Bytes, state: int, delimiter: int, out: Bytes) -> tuple[int, int, int]:
+    """Write a block whose quotes are escaped by backslashes with doubled quotes.
+
+    Shape: (state behind the block, bytes written, where a backslash within quotes stands before
+    something else than a quote or a backslash; -1: nowhere). `out` has room for one byte more than
+    `data` has.
+    """
+    made = 0
+    for at in range(len(data)):
+        byte = data[at]
+        if state == ESCAPED:
+            if byte == _QUOTE:
+                out[made] = _QUOTE
+                made += 1
+            elif byte != _BACKSLASH:
+                return state, made, at
+            state = QUOTED
+        elif state == QUOTED:
+            if byte == _BACKSLASH:
+                state = ESCAPED
+                continue
+            if byte == _QUOTE:
+                state = CLOSING
+        elif byte == _QUOTE and state != FIELD:
+            state = QUOTED
+        else:
+            state = BEGIN if byte in (delimiter, _BREAK, _RETURN) else FIELD
+        out[made] = byte
+        made += 1
+    return state, made, -1
 
 
 @lean

@@ -29,6 +29,7 @@ DELIMITER: Final = ","
 DELIMITERS: Final = frozenset("\t !#$%&'()*+,-./:;<=>?@[]^_`{|}~")
 NULLS: Final = ("", "NA")
 POINT: Final = "."
+ESCAPES: Final = ("", "\\")
 DECIMALS: Final = (POINT, ",")
 THOUSANDS: Final = ("", POINT, ",", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
 FORMATS: Final = ("avro", "csv", "json", "jsonl", "orc", "parquet")
@@ -111,6 +112,8 @@ class SourceSpec(Declared):
     thousands: Annotated[str, OneOf(*THOUSANDS)] = field(default="", metadata={UNWRITTEN: True})
     # CSV: the names of the fields, in order, of files without a line of names; empty: they have one
     header: tuple[str, ...] = field(default=(), metadata={UNWRITTEN: True})
+    # CSV: what stands before a quote, and before itself, within quotes; empty: quotes are doubled
+    escape: Annotated[str, OneOf(*ESCAPES)] = field(default="", metadata={UNWRITTEN: True})
 
     @property
     def names_of_source(self) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ def test_chunks_of_any_size_give_the_whole(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recode, "CHUNK_BYTES", chunk)
-        stream = recode.Recoded(io.BytesIO(data), encoding)
+        stream = recode.Converted(io.BytesIO(data), recode.utf8_of(encoding))
         found = b"".join(iter(lambda: stream.read(size), b""))
 
     assert found == recoded(data, encoding) == at_once(data, encoding)

@@ -65,6 +65,8 @@ def not_wider(old: ColumnType, new: ColumnType) -> str | None:
         return _numeric_not_wider(old, new)
     if old.kind in (Kind.CHAR, Kind.VARCHAR) and new.kind in (old.kind, Kind.VARCHAR):
         held = new.length is None or (old.length is not None and old.length <= new.length)
+    elif new.kind is Kind.NUMERIC:
+        return f"{new} is stored otherwise than {old}"
     else:
         held = new.kind in WIDER.get(old.kind, ())
     return None if held else f"{new} does not hold every {old}"

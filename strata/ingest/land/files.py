@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.beside import is_beside, is_named
+from strata.ingest.land.escapes import doubling
 from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
 from strata.ingest.land.landing import (
     S3,
@@ -32,7 +33,14 @@ from strata.ingest.land.landing import (
     unless_changed,
 )
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
-from strata.ingest.land.recode import NEED_A_MARK, Recoded, check_mark, encoding_by_mark, recoded
+from strata.ingest.land.recode import (
+    NEED_A_MARK,
+    Converted,
+    check_mark,
+    encoding_by_mark,
+    recoded,
+    utf8_of,
+)
 from strata.ingest.land.source_file import FileRange, SourceFile
 from strata.ingest.land.xz import XzStream
 from strata.model.charsets import UTF_8
@@ -210,17 +218,22 @@ def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
 
 
 def read_text(file: SourceFile) -> bytes:
-    """Return the same bytes as UTF-8, without a byte order mark.
+    """Return the same bytes as UTF-8, without a byte order mark; quotes of CSV are doubled.
 
-    A piece that was read is UTF-8 already.
+    A piece that was read is such a text already.
     Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does, or is no text.
     """
     data = read_bytes(file)
     if file.piece is not None and file.piece.start > 0:
         return data
-    if file.dialect.encoding != UTF_8 and (file.piece is None or file.piece.data is None):
-        _check_text(file, data)
-        return recoded(data, file.dialect.encoding).removeprefix(BOM)
+    if file.dialect.encoding == UTF_8:
+        _check_utf8(file, data)
+    if file.piece is None or file.piece.data is None:
+        data = text_in(file, data)
+    return data.removeprefix(BOM)
+
+
+def _check_utf8(file: SourceFile, data: bytes) -> None:
     wide = wide_encoding(data)
     if wide is not None:
         raise InvalidRequest(
@@ -232,18 +245,25 @@ def read_text(file: SourceFile) -> bytes:
             "iconv -f UTF-16 -t UTF-8",
         )
     check_is_text(file, data)
-    return data.removeprefix(BOM)
+
+
+def text_in(file: SourceFile, data: bytes) -> bytes:
+    """Return all bytes of a file as UTF-8; quotes of CSV are doubled. Raises: InvalidRequest."""
+    if file.dialect.encoding != UTF_8:
+        _check_text(file, data)
+        data = recoded(data, file.dialect.encoding)
+    return doubling(file)(data) if file.dialect.escape else data
 
 
 def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> "Reading":
-    """Return a stream of a file's bytes as one of UTF-8; `begins`: it is at the file's beginning.
+    """Return a stream of a file's bytes as `text_in`; `begins`: it is at the file's beginning.
 
     The reader of the stream raises InvalidRequest, too, for a file in another encoding.
     """
-    if file.dialect.encoding == UTF_8:
-        return stream
-    check = partial(_check_text, file) if begins else None
-    return Recoded(stream, file.dialect.encoding, check)
+    if file.dialect.encoding != UTF_8:
+        check = partial(_check_text, file) if begins else None
+        stream = Converted(stream, utf8_of(file.dialect.encoding), check)
+    return Converted(stream, doubling(file)) if file.dialect.escape else stream
 
 
 def _check_text(file: SourceFile, start: bytes) -> None:

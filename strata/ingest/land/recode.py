@@ -68,15 +68,20 @@ def decoder_of(encoding: str) -> Any:
     return codecs.getincrementaldecoder(encoding)(_UNIT if is_wide(encoding) else _BYTE)
 
 
-class Recoded:
-    """The bytes of a text in another encoding, as UTF-8."""
+class Converted:
+    """A text that is made from the chunks of another one."""
 
     def __init__(
-        self, stream: Any, encoding: str, check: Callable[[bytes], None] | None = None
+        self,
+        stream: Any,
+        convert: Callable[[bytes], bytes],
+        check: Callable[[bytes], None] | None = None,
     ) -> None:
-        """Begin where the stream is; `check` sees its first bytes, if it is at its beginning."""
-        self._stream, self._check = stream, check
-        self._decoder = decoder_of(encoding)
+        """Begin where the stream is; `check` sees its first bytes, if it is at its beginning.
+
+        `convert` takes each chunk, and an empty one at the end.
+        """
+        self._stream, self._convert, self._check = stream, convert, check
         self._made = bytearray()
         self._ended = False
 
@@ -88,11 +93,17 @@ class Recoded:
                 self._check(chunk)
                 self._check = None
             self._ended = not chunk
-            self._made += _utf8(self._decoder.decode(chunk) if chunk else _rest(self._decoder))
+            self._made += self._convert(chunk)
         count = len(self._made) if size < 0 else size
         found = bytes(self._made[:count])
         del self._made[:count]
         return found
+
+
+def utf8_of(encoding: str) -> Callable[[bytes], bytes]:
+    """Return what gives the chunks of a text in an encoding as UTF-8; the last one is empty."""
+    decoder = decoder_of(encoding)
+    return lambda chunk: _utf8(decoder.decode(chunk) if chunk else _rest(decoder))
 
 
 def recoded(data: bytes, encoding: str) -> bytes:
@@ -102,10 +113,8 @@ def recoded(data: bytes, encoding: str) -> bytes:
     """
     if encoding == UTF_8:
         return data
-    decoder = decoder_of(encoding)
-    starts = range(0, len(data), CHUNK_BYTES)
-    pieces = [_utf8(decoder.decode(data[at : at + CHUNK_BYTES])) for at in starts]
-    return b"".join([*pieces, _utf8(_rest(decoder))])
+    convert, starts = utf8_of(encoding), range(0, len(data), CHUNK_BYTES)
+    return b"".join([*(convert(data[at : at + CHUNK_BYTES]) for at in starts), convert(b"")])
 
 
 def _rest(decoder: Any) -> str:
@@ -150,12 +159,6 @@ def is_cut_at_bytes(encoding: str) -> bool:
 def encoding_by_mark(start: bytes) -> str | None:
     """Return the encoding whose mark a file begins with; None: it has no mark."""
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
-
-
-def text_in(file: SourceFile, encoding: str, data: bytes) -> bytes:
-    """Return all bytes of a file as UTF-8. Raises: as `check_mark`."""
-    check_mark(file, encoding, data[:MARK_BYTES])
-    return recoded(data, encoding)
 
 
 def check_mark(file: SourceFile, encoding: str, start: bytes) -> None:

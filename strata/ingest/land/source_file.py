@@ -16,6 +16,7 @@ class Dialect:
     decimal: str = POINT  # before the fraction of a number
     thousands: str = ""  # between groups of three digits; empty: nothing
     header: tuple[str, ...] = ()  # the names of fields; empty: they are in the first line
+    escape: str = ""  # before a quote within quotes; empty: it is doubled
 
     @staticmethod
     def of(source: SourceSpec) -> "Dialect":
@@ -27,6 +28,7 @@ class Dialect:
             source.decimal,
             source.thousands,
             source.header,
+            source.escape,
         )
 
 

@@ -12,8 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile, bytes_fingerprint, is_packed, stored_bytes
-from strata.ingest.land.recode import text_in
+from strata.ingest.land.files import (
+    SourceFile,
+    bytes_fingerprint,
+    is_packed,
+    stored_bytes,
+    text_in,
+)
 from strata.ingest.land.source_file import Dialect, FileRange
 from strata.ingest.readers.formats.interface import format_of
 from strata.model.spec import ORDERED, ShardSpec
@@ -68,7 +73,8 @@ def joined(
     try:
         stored = [stored_bytes(file) for file in files]
         texts = [
-            text_in(file, dialect.encoding, data) for file, data in zip(files, stored, strict=True)
+            text_in(replace(file, dialect=dialect), data)
+            for file, data in zip(files, stored, strict=True)
         ]
     except (InvalidRequest, OSError):  # reading that file by itself reports what is wrong
         return None

@@ -24,6 +24,7 @@ from strata.model.charsets import UTF_8
 HEADER_BYTES: Final = 1 << 20
 SEPARATORS: Final = (",", ";", "\t", "|")
 ENCODINGS: Final = {UTF_8: "UTF-8"}  # as errors call them
+ESCAPE_CURE: Final = "declare how quotes within quotes are written: source.escape: '\\'"
 EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter
 
 
@@ -131,8 +132,13 @@ def check_quotes(source: SourceFile, data: bytes) -> None:
             file=source.name,
             line=source.before + lines + 1,
             value=data[last : last + SHOWN].decode(errors="backslashreplace"),
-            cure="close the quote; a quote inside quotes is doubled",
+            cure=escape_cure("close the quote; a quote inside quotes is doubled", data[last:]),
         )
+
+
+def escape_cure(cure: str, text: bytes) -> str:
+    """Return a cure of a text, and the other one if it may have quotes that are escaped."""
+    return f"{cure}; or {ESCAPE_CURE}" if b'\\"' in text else cure
 
 
 def check_swallowed(source: SourceFile, data: bytes) -> None:
@@ -146,7 +152,9 @@ def check_swallowed(source: SourceFile, data: bytes) -> None:
         file=source.name,
         line=source.before + data.count(b"\n", 0, start) + 1,
         value=data[start : start + SHOWN].decode(errors="backslashreplace"),
-        cure="close the quote where the field ends; a quote inside quotes is doubled",
+        cure=escape_cure(
+            "close the quote where the field ends; a quote inside quotes is doubled", data[start:]
+        ),
     )
 
 
@@ -173,7 +181,7 @@ def _cut_by(source: SourceFile, delimiter: str) -> SourceFile:
 
 
 def check_escapes(source: SourceFile, data: bytes) -> None:
-    r"""Refuse a file that writes a quote within quotes as `\"`, as Spark and MySQL do by default.
+    r"""Refuse a file that writes a quote within quotes as `\"`, and does not declare it.
 
     Read as CSV, such a field ends at the quote, and what follows is put behind it.
     """
@@ -191,6 +199,7 @@ def check_escapes(source: SourceFile, data: bytes) -> None:
                 file=source.name,
                 line=source.before + data.count(b"\n", 0, found.start()) + 1,
                 value=found[0][:SHOWN].decode(errors="backslashreplace"),
-                cure='a quote inside quotes is doubled (Spark: option("escape", "\\""); MySQL: '
-                "ESCAPED BY '\"')",
+                cure=ESCAPE_CURE
+                if not source.dialect.escape
+                else "close the quote where the field ends",
             )

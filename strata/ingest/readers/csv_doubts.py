@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import reduce
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strata.errors import InvalidRequest
+from strata.ingest.land.escapes import doubling
 from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.guess import type_of_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
 from strata.model.charsets import UTF_8
+from strata.model.spec import ESCAPES
 
 _MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
 WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
@@ -41,9 +45,17 @@ def null_words(table: pa.Table) -> set[str]:
     return found
 
 
-def doubted_bytes(file: SourceFile) -> Iterator[str]:
+def doubted_file(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
+    """Yield notes of a file's bytes, backslashes and header."""
+    text = read_text(file)
+    yield from _doubted_bytes(file, text)
+    yield from _doubted_escapes(file, text)
+    yield from _doubted_header(file, names)
+
+
+def _doubted_bytes(file: SourceFile, text: bytes) -> Iterator[str]:
     """Yield a note if some text has bytes that are none of its encoding."""
-    lines = read_text(file).split(b"\n")
+    lines = text.split(b"\n")
     first = next((n for n, line in enumerate(lines, 1) if not is_utf8(line)), None)
     if first is not None:
         encoding = file.dialect.encoding
@@ -54,7 +66,19 @@ def doubted_bytes(file: SourceFile) -> Iterator[str]:
         )
 
 
-def doubted_header(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
+def _doubted_escapes(file: SourceFile, text: bytes) -> Iterator[str]:
+    """Yield a note if backslashes within quotes all come in pairs: each pair may be one."""
+    if file.dialect.escape or b"\\\\" not in text or b'\\"' in text:
+        return
+    with suppress(InvalidRequest):
+        if doubling(file)(text) != text:
+            yield (
+                f"{file.name}: backslashes within quotes all come in pairs, and are read so; if "
+                f"the writer doubles them, as Spark does, declare source.escape: '{ESCAPES[1]}'"
+            )
+
+
+def _doubted_header(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
     """Yield a note if some name of a header is a number: the line may be a row."""
     number = next((name for name in names if file.has_header and NUMBER.fullmatch(name)), None)
     if number is not None:

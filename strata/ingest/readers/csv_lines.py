@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from strata.ingest.land.escapes import doubling
 from strata.ingest.land.files import SourceFile
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.source import Located
@@ -52,3 +53,4 @@ def warm() -> None:
     CsvRecords().take(text)
     located_records(SourceFile("", "", len(text)), text, [0], 1)
     swallowing(np.frombuffer(text, np.uint8), ord(","))
+    doubling(SourceFile("", "", len(text)))(text)

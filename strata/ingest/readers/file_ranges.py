@@ -28,6 +28,7 @@ from strata.ingest.land.files import (
 from strata.ingest.land.recode import is_cut_at_bytes, recoded
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
+from strata.ingest.readers.csv_checks import escape_cure
 from strata.ingest.readers.formats.interface import Format, format_of
 from strata.ingest.readers.records import Ends
 from strata.ingest.readers.rejects import SHOWN
@@ -134,8 +135,8 @@ class TextFormat(Format):
             return replace(file, piece=next(_texts(file, self, text, size_bytes)))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """See `Format`. A text that cannot be cut at a byte is not cut."""
-        if not is_cut_at_bytes(file.dialect.encoding):
+        """See `Format`. A text that cannot be cut at a byte, or has escapes, is not cut."""
+        if file.dialect.escape or not is_cut_at_bytes(file.dialect.encoding):
             return ()
         digest = blake2b(digest_size=16)
         with open_file(file) as stored:
@@ -230,7 +231,7 @@ def _refuse(file: SourceFile, problem: str, line: int, record: bytes | bytearray
         file=file.name,
         line=line,
         value=bytes(record[:SHOWN]).decode(errors="backslashreplace"),
-        cure=cures[problem],
+        cure=escape_cure(cures[problem], bytes(record)),
     )
 
 

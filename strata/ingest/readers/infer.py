@@ -17,6 +17,7 @@ from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.found_encoding import encoding_of
+from strata.ingest.readers.found_escape import with_escape
 from strata.ingest.readers.guess import Guess, common_type, final_type
 from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
 from strata.model.near import one_of
@@ -152,7 +153,7 @@ def _written(dialect: Dialect | None) -> dict[str, Any]:
     if dialect is None:
         return {}
     usual = Dialect()
-    names = ("delimiter", "encoding", "decimal", "thousands")
+    names = ("delimiter", "encoding", "decimal", "thousands", "escape")
     found = {name: getattr(dialect, name) for name in names}
     others = {name: one for name, one in found.items() if one != getattr(usual, name)}
     if dialect.header:
@@ -175,7 +176,7 @@ def _as_written(
             )
         return files
     dialect = Dialect(encoding=encoding_of(files, LOOKED_BYTES, encoding), header=tuple(header))
-    return [replace(file, dialect=dialect) for file in files]
+    return with_escape([replace(file, dialect=dialect) for file in files], LOOKED_BYTES)
 
 
 def _format(file: SourceFile) -> str:

@@ -291,7 +291,14 @@ def test_wide_letters_without_a_mark_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [{"encoding": "latin-1"}, {"decimal": ","}, {"thousands": "'"}, {"format": "jsonl"}]
+    "source",
+    [
+        {"encoding": "latin-1"},
+        {"decimal": ","},
+        {"thousands": "'"},
+        {"escape": "\\"},
+        {"format": "jsonl"},
+    ],
 )
 def test_other_formats_are_written_in_one_way(tmp_path: Path, source: dict[str, str]) -> None:
     world = World(tmp_path, columns=COLUMNS, key=["größe"], source={"format": "jsonl", **source})

@@ -13,6 +13,7 @@ from strata.errors import Corrupt, InvalidRequest
 from strata.model.schema import Column, Relation
 from strata.model.spec import (
     DECIMALS,
+    ESCAPES,
     FORMATS,
     LAYOUTS,
     MODES,
@@ -110,6 +111,7 @@ SPECS = st.builds(
         decimal=st.sampled_from(DECIMALS),
         thousands=st.sampled_from(THOUSANDS),
         header=tuples(NAMES),
+        escape=st.sampled_from(ESCAPES),
     ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
@@ -230,11 +232,16 @@ def test_names_of_a_source_are_written_where_there_are_some() -> None:
 
 def test_how_csv_is_written_is_stored_where_it_is_unusual() -> None:
     source = replace(
-        FIRST.spec.source, encoding="cp1252", decimal=",", thousands="\u202f", header=("id",)
+        FIRST.spec.source,
+        encoding="cp1252",
+        decimal=",",
+        thousands="\u202f",
+        header=("id",),
+        escape="\\",
     )
     other = replace(FIRST, spec=replace(FIRST.spec, source=source))
 
-    for name in (b'"encoding"', b'"decimal"', b'"thousands"', b'"header"'):
+    for name in (b'"encoding"', b'"decimal"', b'"thousands"', b'"header"', b'"escape"'):
         assert name not in encode_state(FIRST)
         assert name in encode_state(other)
     assert decode_state(encode_state(other)) == other
@@ -377,6 +384,7 @@ def test_every_field_is_written() -> None:
         "decimal",
         "thousands",
         "header",
+        "escape",
     }
     table = json.loads(encode_state(FIRST))["columns"]
     assert dict(zip(table["fields"], table["rows"][1], strict=True))["type"] == "string"

@@ -39,8 +39,7 @@ from strata.ingest.readers.csv_checks import (
 )
 from strata.ingest.readers.csv_doubts import (
     WORDS,
-    doubted_bytes,
-    doubted_header,
+    doubted_file,
     doubted_nulls,
     doubted_numbers,
     doubted_rows,
@@ -313,8 +312,8 @@ class Csv(TextFormat):
         tables = [rows_as_texts(file, delimiter, ROWS) for file in files]
         marks = marks_of(_columns(tables, ("", *WORDS)).values())
         words = set[str]().union(*(null_words(_plainly(table, marks)) for table in tables))
-        given = files[0].dialect
-        return Dialect(delimiter, ("", *sorted(words)), given.encoding, *marks, given.header)
+        given, nulls = files[0].dialect, ("", *sorted(words))
+        return Dialect(delimiter, nulls, given.encoding, *marks, given.header, given.escape)
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""
@@ -334,8 +333,7 @@ class Csv(TextFormat):
         marks = dialect.decimal, dialect.thousands
         tables = []
         for file in files:
-            found |= dict.fromkeys(doubted_bytes(file))
-            found |= dict.fromkeys(doubted_header(file, types))
+            found |= dict.fromkeys(doubted_file(file, types))
             tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
             found |= dict.fromkeys(doubted_rows(file, tables[-1]))
             table = _plainly(tables[-1], marks)

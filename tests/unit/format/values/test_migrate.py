@@ -177,6 +177,7 @@ def test_a_widened_value_is_itself_in_order_and_digest(
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
+        ("int64", "numeric(38,0)", "numeric(38,0) is stored otherwise than int64"),
         ("int64", "float64", "float64 does not hold every int64"),
         ("int16", "uint16", "uint16 does not hold every int16"),
         ("uint64", "int64", "int64 does not hold every uint64"),

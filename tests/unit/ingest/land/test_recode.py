@@ -8,7 +8,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.land import recode
-from strata.ingest.land.files import SourceFile
+from strata.ingest.land.files import SourceFile, text_in
 from strata.ingest.land.recode import (
     check_mark,
     encoding_said,
@@ -18,13 +18,16 @@ from strata.ingest.land.recode import (
     recoded,
     said_header,
     shown_text,
-    text_in,
     why_no_text,
 )
 from strata.ingest.land.source_file import Dialect
 from strata.model.charsets import parse_encoding
 
 FILE = SourceFile("/x.csv", "x.csv", 9)
+
+
+def in_encoding(encoding: str) -> SourceFile:
+    return replace(FILE, dialect=Dialect(encoding=encoding))
 
 
 @pytest.mark.parametrize(
@@ -137,13 +140,14 @@ def test_a_file_that_begins_otherwise_than_declared_is_refused(
     encoding: str, start: bytes, cure: str
 ) -> None:
     with pytest.raises(InvalidRequest, match="begin") as refused:
-        text_in(FILE, encoding, start)
+        text_in(in_encoding(encoding), start)
     assert refused.value.cure == cure
 
 
 def test_the_mark_of_the_declared_order_is_no_letter() -> None:
-    assert text_in(FILE, "utf-16-le", b"\xff\xfea\0") == "\ufeffa".encode()  # readers take it off
-    assert text_in(FILE, "cp1252", b"id") == b"id"
+    wide = text_in(in_encoding("utf-16-le"), b"\xff\xfea\0")
+    assert wide == "\ufeffa".encode()  # readers take it off
+    assert text_in(in_encoding("cp1252"), b"id") == b"id"
     check_mark(FILE, "utf-8", b"\xff\xfe")  # `read_text` says more about it
 
 
@@ -151,7 +155,7 @@ def test_a_stream_is_recoded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recode, "CHUNK_BYTES", 3)
     seen: list[bytes] = []
     data = "\ufeffaü€𝔘".encode("utf-16-be")
-    stream = recode.Recoded(io.BytesIO(data), "utf-16", seen.append)
+    stream = recode.Converted(io.BytesIO(data), recode.utf8_of("utf-16"), seen.append)
 
     found = [stream.read(1), stream.read(2), stream.read(), stream.read(), stream.read(5)]
 

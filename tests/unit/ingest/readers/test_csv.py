@@ -376,7 +376,7 @@ def test_a_quote_that_is_escaped_by_a_backslash_is_refused(tmp_path: Path, row: 
     with pytest.raises(InvalidRequest, match="escaped by a backslash") as refused:
         read_csv(SourceFile(str(path), "x.csv", path.stat().st_size), ["a", "b"])
     assert refused.value.details["line"] == 3
-    assert "ESCAPED BY" in str(refused.value.cure)
+    assert "source.escape: '\\'" in str(refused.value.cure)
 
 
 @pytest.mark.parametrize("text", [rb'"C:\dir\"', rb'"\"""', rb"x\"y", rb'"a\""b"', rb'"a"b'])

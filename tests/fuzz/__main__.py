@@ -22,6 +22,7 @@ SOURCES: Final = (  # of `tests.fuzz.sources`
     "csv_cp1252",
     "csv_shift_jis",
     "csv_gb18030",
+    "csv_escaped",
     "jsonl",
     "array",
     "avro",

@@ -78,10 +78,11 @@ class Source:
     envelope: str
     seeds: Callable[[], list[bytes]]
     encoding: str = "utf-8"
+    escape: str = ""
 
     def check(self, data: bytes) -> None:
         """Read a file. Raises: whatever is not a refusal."""
-        task = _task(self.format, self.envelope, encoding=self.encoding)
+        task = _task(self.format, self.envelope, encoding=self.encoding, escape=self.escape)
         path = FOLDER / "input"
         path.write_bytes(data)
         file = SourceFile(str(path), "input", len(data))
@@ -152,7 +153,11 @@ object.__setattr__(COMMIT, "token", "t")
 
 @cache
 def _task(
-    format: str, envelope: str, names: frozenset[str] = frozenset(TYPES), encoding: str = "utf-8"
+    format: str,
+    envelope: str,
+    names: frozenset[str] = frozenset(TYPES),
+    encoding: str = "utf-8",
+    escape: str = "",
 ) -> IngestTask:
     """Return a task that reads some columns of such files."""
     types = {name: kind for name, kind in TYPES.items() if name in names}
@@ -160,7 +165,9 @@ def _task(
     source = {"format": format, "envelope": envelope}
     if encoding != "utf-8":
         source["encoding"] = encoding
-    name = f"memory://fuzz-{format}-{envelope}-{encoding}-{'-'.join(types)}"
+    if escape:
+        source["escape"] = escape
+    name = f"memory://fuzz-{format}-{envelope}-{encoding}-{len(escape)}-{'-'.join(types)}"
     store = StoreSettings(name, name, str(FOLDER))
     machine = Machine(open_stores(store))
     machine.create(parse_spec({"name": "s", "columns": columns, "key": ["id"], "source": source}))
@@ -204,6 +211,12 @@ def csv() -> list[bytes]:
     bad = b'x,,1e9,,{,[,"",\xff,,'
     found = [b"\n".join([header, row, row]), b"\r\n".join([header, row, bad, b"1,2", row, b""])]
     return [*found, b"\xef\xbb\xbf" + found[0], b"\r".join([header, row]), header + b"\n", b""]
+
+
+def csv_escaped() -> list[bytes]:
+    """Return CSV files whose quotes are escaped by backslashes."""
+    found = [data.replace(b'a ""b""', b'a \\"b\\\\').replace(b'""', b'\\"') for data in csv()]
+    return [*found, found[0].replace(b"NA", b'"\\\\\\""'), found[0].replace(b"NA", b"\\N")]
 
 
 def csv_in(encoding: str) -> list[bytes]:
@@ -384,6 +397,7 @@ SOURCES: Final = {
             )
             for encoding in ENCODINGS
         ),
+        Source("csv_escaped", "csv", "append", csv_escaped, escape="\\"),
         Source("jsonl", "jsonl", "append", jsonl),
         Source("array", "json", "append", array),
         Source("avro", "avro", "append", avro),

@@ -10,13 +10,13 @@ that. NumPy's OpenBLAS starts threads unless `OPENBLAS_NUM_THREADS` is 1: see
 """
 
 import gc
-import os
-import socket
 import sys
 import zipimport
 from contextlib import redirect_stdout
 
 import pyspark.daemon
+
+from strata.spark.quiet_end import end_quietly
 
 
 def preload() -> None:
@@ -55,26 +55,10 @@ def _forget_archives() -> None:
             del sys.path_importer_cache[path]
 
 
-def _end_quietly() -> None:
-    """Let a worker end without a traceback when Spark drops its task, as behind a limit, or stops.
-
-    It fails to answer then, which PySpark prints.
-    """
-    work = pyspark.daemon.worker
-
-    def quiet(sock: socket.socket, authenticated: bool) -> int:
-        try:
-            return work(sock, authenticated)
-        except ConnectionError:
-            os._exit(1)
-
-    pyspark.daemon.worker = quiet
-
-
 if __name__ == "__main__":
     # The daemon of tasks; other daemons plan, and need no kernel
     if sys.argv[1:] == ["pyspark.worker"]:
         with redirect_stdout(sys.stderr):  # on the true one Spark waits for a port
             preload()
-    _end_quietly()
+    end_quietly(pyspark.daemon)
     pyspark.daemon.manager()

@@ -64,6 +64,7 @@ from strata.spark.front.option import (
     reads_alike,
 )
 from strata.spark.front.pushed import pushed_filter
+from strata.spark.quiet_end import end_planning_quietly
 from strata.spark.rows import (
     TASKS_PER_CORE,
     PartReader,
@@ -90,6 +91,7 @@ OPTIONS: Final = (
     "path",
 )
 OF_STREAMS: Final = ("shard", "config", "start", "where", "pushdown", "path")
+end_planning_quietly()  # planning imports this module, and nothing of ours before it
 TASKS: Final = 16  # partitions of a small read where the number of cores is not known
 
 

@@ -5,11 +5,14 @@ import subprocess
 import sys
 import zipimport
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from strata.session.session import WORKERS
+from strata.spark.quiet_end import end_quietly
 
 THREADS = """
 from pathlib import Path
@@ -34,6 +37,22 @@ def archives(_: int) -> int:
 
 def environment(_: int) -> dict[str, str]:
     return dict(os.environ)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError, ValueError])
+def test_only_a_worker_whose_answer_nobody_reads_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def work(_: object, authenticated: bool) -> int:
+        raise error(str(authenticated))
+
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    daemon = SimpleNamespace(worker=work)
+    end_quietly(daemon)
+
+    with pytest.raises(ValueError if error is ValueError else SystemExit) as ended:
+        daemon.worker(None, True)
+    assert str(ended.value) == ("True" if error is ValueError else "1")
 
 
 def test_a_worker_finds_the_engine_loaded(spark: SparkSession) -> None:

@@ -1,6 +1,7 @@
 """`spark.read.format("strata")` gives what a snapshot gives, and refuses what it cannot do."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -127,6 +128,11 @@ def test_pushed_filters_skip_parts(events: Events, config: str) -> None:
     assert 0 < parts([ds.GreaterThan(("id",), 250)]) < parts([])
 
 
+def worker_of_main() -> str:
+    """Return the module of what PySpark's daemon calls for each request, in this process."""
+    return sys.modules["__main__"].worker.__module__  # type: ignore[no-any-return]
+
+
 class EnvironmentSource(ds.DataSource):
     """One row: what planning finds in its environment."""
 
@@ -135,23 +141,28 @@ class EnvironmentSource(ds.DataSource):
         return "environment"
 
     def schema(self) -> str:
-        return "cores string"
+        return "cores string, worker string"
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
         class Reader(ds.DataSourceReader):
             def partitions(self) -> list[ds.InputPartition]:
-                return [ds.InputPartition(os.environ.get(CORES))]
+                return [ds.InputPartition((os.environ.get(CORES), worker_of_main()))]
 
-            def read(self, partition: ds.InputPartition) -> Iterator[tuple[str]]:
-                yield (partition.value,)
+            def read(self, partition: ds.InputPartition) -> Iterator[tuple[str, str]]:
+                yield partition.value
 
         return Reader()
 
 
-def test_planning_learns_how_many_tasks_run_at_once(spark: SparkSession) -> None:
+def test_planning_learns_how_many_tasks_run_at_once_and_ends_without_a_traceback(
+    spark: SparkSession,
+) -> None:
     spark.dataSource.register(EnvironmentSource)
 
-    assert spark.read.format("environment").load().first() == ("2",)  # of the fixture's local[2]
+    assert spark.read.format("environment").load().first() == (
+        "2",  # of the fixture's local[2]
+        "strata.spark.quiet_end",
+    )
 
 
 @pytest.mark.parametrize(("cores", "tasks"), [("1", 2), ("3", 6), (None, 16)])

@@ -137,5 +137,7 @@ def test_members_are_found_where_they_stand() -> None:
     assert found.texts("s").to_pylist() == [None, '"j"']
     assert found.keys == {"j", "s", "x", "y"}
     assert (found.begins[1] >= 0).tolist() == [True, True]
+    assert found.lines(["s"]) == b'{"s":null}\n{"s":"j"}\n'
+    assert found.lines(["gone"]) == b"{}\n{}\n"
     for broken in (b'{"j":1,"j":2}', b'{"\\u006a":1}', b'{"j":1} x', b'{"j":1', b"[1]", b'{"j"}'):
         assert members_of(broken, ["j"]) is None

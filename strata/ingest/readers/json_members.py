@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from strata.format.values.json_text import canonical_json
 from strata.format.values.physical import pack_mask
-from strata.ingest.readers.json_table import line_places
+from strata.ingest.readers.json_table import are_bare, line_places
 from strata.kernels.arrays import Bytes, Ints
-from strata.kernels.json_members import OTHERS, array_lines, copy_values, find_members
+from strata.kernels.json_members import (
+    OTHERS,
+    array_lines,
+    copy_values,
+    find_members,
+    narrower,
+)
 
 _NULL: Final = np.frombuffer(b"null", np.uint8)
 
@@ -28,6 +35,7 @@ class LineMembers:
     begins: Ints  # by name and row; -1: the row lacks the key
     ends: Ints
     others: frozenset[str]  # keys that are not among the names
+    bare: bool  # nothing stands before or behind an object in its line
 
     @property
     def keys(self) -> frozenset[str]:
@@ -44,6 +52,19 @@ class LineMembers:
         copy_values(self.raw, begins, ends, _NULL, borders, valid, out)
         buffers = [pack_mask(valid), pa.py_buffer(borders.astype(np.int32)), pa.py_buffer(out)]
         return pa.Array.from_buffers(pa.string(), len(begins), buffers)
+
+    def lines(self, names: Sequence[str]) -> bytes:
+        """Return lines with these members alone, as they are written."""
+        chosen = [self.names.index(name) for name in names]
+        begins, ends = self.begins[chosen], self.ends[chosen]
+        keys = [orjson.dumps(name) + b":" for name in names]
+        borders = np.cumsum([0, *map(len, keys)])
+        there = begins >= 0
+        room = int((ends - begins)[there].sum()) + 3 * begins.shape[1]
+        room += int((there.sum(axis=1) * (np.diff(borders) + 1)).sum())
+        out = np.empty(room, np.uint8)
+        packed = np.frombuffer(b"".join(keys) or b"\0", np.uint8)
+        return out[: narrower(self.raw, begins, ends, packed, borders, out)].tobytes()
 
     def json(self, name: str) -> pa.Array | None:
         """Return the values of a key in their one spelling; None: some have none."""
@@ -66,7 +87,7 @@ def members_of(data: bytes, names: Sequence[str]) -> LineMembers | None:
     if count < 0:
         return None
     keys = frozenset(data[at : at + size].decode() for at, size in others[:count].tolist())
-    return LineMembers(raw, tuple(names), begins, ends, keys)
+    return LineMembers(raw, tuple(names), begins, ends, keys, are_bare(starts, stops, raw))
 
 
 def lines_of_array(data: bytes) -> tuple[bytes, int] | None:
@@ -84,4 +105,5 @@ def warm() -> None:
     found = members_of(b'{"a":1,"b":[2]}\n', ["a"])
     assert found is not None
     found.texts("a")
+    found.lines(["a"])
     lines_of_array(b'[{"a":1},{"a":2}]')

@@ -100,8 +100,12 @@ def _whole_lines(data: bytes) -> int:
     begins one; if there are as many objects as lines, each line is one object.
     """
     starts, stops, raw = line_places(data)
-    fits = (raw[starts] == OPENS) & (raw[stops - 1] == CLOSES)
-    return len(starts) if bool(fits.all()) else 0
+    return len(starts) if are_bare(starts, stops, raw) else 0
+
+
+def are_bare(starts: Rows, stops: Rows, raw: Bytes) -> bool:
+    """Return whether each line begins with { and ends with }."""
+    return bool(((raw[starts] == OPENS) & (raw[stops - 1] == CLOSES)).all())
 
 
 def line_places(data: bytes) -> tuple[Rows, Rows, Bytes]:

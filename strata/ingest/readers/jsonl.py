@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from strata.ingest.land.files import SourceFile, read_text
 from strata.ingest.readers.json_members import LineMembers, lines_of_array, members_of
-from strata.ingest.readers.json_table import SMALL_BYTES, json_type, located, read_table
+from strata.ingest.readers.json_table import SMALL_BYTES, is_utf8, json_type, located, read_table
 from strata.ingest.readers.objects import Objects, exact_lines, read_array, read_lines
 from strata.ingest.readers.source import Located, Raw, RawFile
 from strata.ingest.values.cast import Cast, from_arrow, from_objects
@@ -72,33 +72,52 @@ def read_objects(
     fields = [(name, json_type(types[name])) for name in names if name not in nested]
     if not fields or not all(kind for _, kind in fields):
         return None
-    table = read_table(data, pa.schema(fields), others=True)
-    if table is None:
+    members = members_of(data, names) if nested and is_utf8(data) else None
+    columns = None if nested and members is None else _columns(data, members, fields, nested)
+    if columns is None:
         return None
-    columns = {name: table[name].chunk(0) for name, _ in fields}
-    members = None
-    if nested or any(column.null_count for column in columns.values()):
+    if members is None and any(column.null_count for column in columns.values()):
         members = members_of(data, names)
-        if members is None or members.begins.shape[1] != len(table):
+        if members is None or members.begins.shape[1] != len(columns[names[0]]):
             return None
-    for name in nested:
-        assert members is not None
-        found = members.json(name)
-        if found is None:
-            return None
-        columns[name] = found
     if any(columns[name].null_count for name in optional):
         return None  # otherwise null and missing must be distinguished
     if members is not None and _may_lose(columns, members, names):
         return None
     return RawFile(
         file=source.name,
-        count=len(table),
+        count=len(columns[names[0]]),
         columns={name: columns[name] for name in names},
         convert=_converted,
         shown=_shown,
         locate=located(data, source.before),
     )
+
+
+def _columns(
+    data: bytes,
+    members: LineMembers | None,
+    fields: Sequence[tuple[str, pa.DataType]],
+    nested: Sequence[str],
+) -> dict[str, pa.Array] | None:
+    """Return plain and nested columns; `members`: of all of them if some are nested.
+
+    Objects without other members are judged by their values: Arrow gets the plain ones alone.
+    """
+    names = [name for name, _ in fields]
+    alone = members is not None and members.bare and not members.others
+    text = members.lines(names) if members is not None and alone else data
+    table = read_table(text, pa.schema(fields), others=True)
+    if table is None or (members is not None and members.begins.shape[1] != len(table)):
+        return None
+    columns = {name: table[name].chunk(0) for name in names}
+    for name in nested:
+        assert members is not None
+        found = members.json(name)
+        if found is None:
+            return None
+        columns[name] = found
+    return columns
 
 
 def _converted(values: pa.Array, target: ColumnType) -> Cast:

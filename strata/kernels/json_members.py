@@ -13,6 +13,8 @@ OTHERS: Final = 256  # different keys that are not wanted
 _QUOTE, _BACKSLASH, _COMMA, _COLON = (ord(char) for char in '"\\,:')
 _BRACE, _UNBRACE, _BRACKET, _UNBRACKET = (ord(char) for char in "{}[]")
 _SPACE, _TAB, _RETURN, _BREAK = (ord(char) for char in " \t\r\n")
+_MINUS: Final = ord("-")
+_BEHIND_VALUE: Final = (_COMMA, _UNBRACE, _UNBRACKET, _SPACE, _TAB, _RETURN, _BREAK)
 
 
 @inlined
@@ -157,6 +159,40 @@ def find_members(  # noqa: C901, PLR0912 -- one loop
         if at >= stop or _blank(data, at + 1, stop) < stop:
             return -1
     return count
+
+
+@inlined
+def _word_at(data: Bytes, at: int, word: Bytes) -> bool:
+    """Return whether a word stands there."""
+    return at + len(word) <= len(data) and _is_at(data, at, len(word), word, 0)
+
+
+@lean
+def misleads(data: Bytes, null: Bytes, nan: Bytes, inf: Bytes, infinity: Bytes) -> bool:
+    """Return whether a text may have what another reader takes for JSON.
+
+    That is a null behind an object, or NaN, Inf or Infinity as a value. Errs: also sees them in
+    texts.
+    """
+    for place in range(len(data)):
+        byte = data[place]
+        if byte == _UNBRACE:
+            if _word_at(data, _blank(data, place + 1, len(data)), null):
+                return True
+        elif byte in (_COLON, _COMMA, _BRACKET):
+            at = _blank(data, place + 1, len(data))
+            if at < len(data) and data[at] == _MINUS:
+                at += 1
+            end = at
+            if _word_at(data, at, nan):
+                end = at + len(nan)
+            elif _word_at(data, at, infinity):
+                end = at + len(infinity)
+            elif _word_at(data, at, inf):
+                end = at + len(inf)
+            if end > at and (end == len(data) or data[end] in _BEHIND_VALUE):
+                return True
+    return False
 
 
 @lean

@@ -4,15 +4,19 @@ Lines are drawn as texts: odd blanks, repeated and escaped keys, values of all k
 """
 
 import random
+import re
 from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from strata.ingest.land.files import FileRange, SourceFile
 from strata.ingest.readers.json_members import members_of
+from strata.ingest.readers.json_table import WORDS, read_table
 from strata.ingest.readers.jsonl import _elements, one_by_one, read_objects
 from strata.ingest.readers.objects import read_array, read_lines
 from strata.ingest.readers.source import RawFile
+from strata.kernels.json_members import misleads
 from strata.model.types import ColumnType, parse_type
 from tests.support.sizes import tries
 
@@ -127,6 +131,23 @@ def test_a_table_of_elements_holds_what_the_array_holds() -> None:
         nulls_of_same(fast, slow, types, data)
     assert tables > 200
     assert refused > 200
+
+
+MISLEADING = re.compile(rb"\}[ \t\r]*null|[:,\[][ \t\r]*-?(?:NaN|Infinity|Inf)(?:[,}\] \t\r\n]|\Z)")
+
+
+def test_what_arrow_takes_for_json_is_seen() -> None:
+    draw = random.Random(64)
+    words = (b"NaN", b"Inf", b"Infinity", b"inity", b"null", b"nul", b"-", b"}", b"]", b"[", b":",
+             b",", b" ", b"\t", b"\r", b"\n", b'"', b"1")  # fmt: skip
+    seen = [0, 0]
+    for _ in range(tries(3000, 100_000)):
+        text = b"".join(draw.choices(words, k=draw.randint(0, 6)))
+        found = misleads(np.frombuffer(text, np.uint8), *WORDS)
+        assert found == (MISLEADING.search(text) is not None), text
+        seen[found] += 1
+    assert min(seen) > 100
+    assert read_table(b'{"a":1,"x":NaN}\n', pa.schema({"a": pa.int64()}), others=True) is None
 
 
 def test_members_are_found_where_they_stand() -> None:

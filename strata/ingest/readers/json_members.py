@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from strata.format.values.json_text import canonical_json
 from strata.format.values.physical import pack_mask
-from strata.ingest.readers.json_table import are_bare, line_places
+from strata.ingest.readers.json_table import WORDS, are_bare, line_places
 from strata.kernels.arrays import Bytes, Ints
 from strata.kernels.json_members import (
     OTHERS,
     array_lines,
     copy_values,
     find_members,
+    misleads,
     narrower,
 )
 
@@ -107,3 +108,4 @@ def warm() -> None:
     found.texts("a")
     found.lines(["a"])
     lines_of_array(b'[{"a":1},{"a":2}]')
+    misleads(np.frombuffer(b"{}", np.uint8), *WORDS)

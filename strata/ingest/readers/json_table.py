@@ -5,11 +5,11 @@ read differently from `strata.ingest.readers.objects`, or not at all, are not re
 result is None, and the caller takes the slow way, which also reports what is wrong. So this module
 never rejects a row.
 
-Two traps of Arrow's reader (26.0) are avoided: it accepts objects that share a line or span
-several, and it crashes on a `null` between two objects.
+Three traps of Arrow's reader (26.0) are avoided: it accepts objects that share a line or span
+several, and NaN and Infinity in values that it ignores; and it crashes on a `null` between two
+objects.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -24,11 +24,12 @@ from strata.ingest.readers.source import Located
 from strata.ingest.values.cast import INTEGERS, Rows
 from strata.ingest.values.numbers import MOST_DIGITS
 from strata.kernels.arrays import Bools, Bytes
+from strata.kernels.json_members import misleads
 from strata.model.types import ColumnType, Kind
 
 SMALL_BYTES: Final = 1 << 17  # for less, Arrow costs more than the objects
 LARGEST: Final = 256 << 20  # bytes of a text that is read at once
-NULL_BEHIND: Final = re.compile(rb"\}[ \t]*null")
+WORDS: Final = tuple(np.frombuffer(w, np.uint8) for w in (b"null", b"NaN", b"Inf", b"Infinity"))
 BREAK, OPENS, CLOSES = b"\n{}"
 ZERO = b"0"[0]
 LONG_FLOAT: Final = 300  # digits
@@ -37,7 +38,6 @@ IS_DIGIT, IS_IN_NUMBER, SIGNS, BEFORE, BEHIND = (
     np.isin(np.arange(256), np.frombuffer(some, np.uint8))
     for some in (b"0123456789", b"0123456789.", b"+-", b'":,[ \t\r\n', b'",]} \t\r\n')
 )
-BLANK_OR_N: Final = np.frombuffer(b" \tn", np.uint8)
 # Kinds whose values are text in JSON and are judged like any other text.
 TEXTS: Final = (
     Kind.STRING,
@@ -58,7 +58,7 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
     Errs: returns None for many valid texts, such as 5.0 in a column of integers; a returned table
     equals the slow way's.
     """
-    if not data or len(data) > LARGEST or _null_behind(data):
+    if not data or len(data) > LARGEST or misleads(np.frombuffer(data, np.uint8), *WORDS):
         return None
     lines = _whole_lines(data)
     if not lines or not is_utf8(data) or _too_many_digits(data, schema):
@@ -82,15 +82,6 @@ def read_table(data: bytes, schema: pa.Schema, *, others: bool) -> pa.Table | No
     if (b"e-" in data or b"E-" in data) and any(_has_zero(column) for column in table.columns):
         return None  # 1e-400 is not zero
     return table.combine_chunks()
-
-
-def _null_behind(data: bytes) -> bool:
-    """Return whether a null may stand between two objects."""
-    raw = np.frombuffer(data, np.uint8)
-    behind = raw[1:][raw[:-1] == CLOSES]
-    if not np.isin(behind, BLANK_OR_N).any():
-        return False
-    return NULL_BEHIND.search(data) is not None
 
 
 def _whole_lines(data: bytes) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from strata.model.types import parse_type
 ROWS: Final = 20_000  # of each file that a proposal is based on
 UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
+NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them among floats
 MOST_DIGITS: Final = 38  # of a numeric with a precision
 LONG: Final = 16  # a float64 holds a number of fewer characters
 _AT_ONCE: Final = 1024  # texts that are read at once, to see whether a type fits
@@ -29,7 +31,8 @@ NUMBER_TYPES: Final = ("int64", "float64", "numeric", f"numeric({MOST_DIGITS},0)
 WHOLE: Final = f"numeric({MOST_DIGITS},0)"
 LONG_INTEGERS: Final = "int64, some beyond float64"  # until all files are known
 WHOLE_NUMBER: Final = r"^\s*-?\d+\s*$"
-LONG_NUMBER: Final = r"^\s*-?\d{16,}\s*$"  # a float64 may not hold it
+LONG_NUMBER: Final = r"^\s*[+-]?(?:\d\.?){16,}"  # a float64 may not hold it
+FLOAT_DIGITS: Final = 17  # that programs write at most
 
 Guess = tuple[str, bool]  # type, and whether there are nulls
 
@@ -64,16 +67,26 @@ def type_of_texts(values: pa.Array) -> str | None:
 
 
 def _exact(texts: pa.Array) -> str:
-    """Return the type for texts that are floats: another one where whole numbers lose digits."""
+    """Return the type for texts that are floats: another one where numbers lose digits."""
     if not pc.all(pc.match_substring_regex(texts, WHOLE_NUMBER)).as_py() and _float_holds(texts):
         return "float64"
     return next((name for name in (WHOLE, "numeric") if _all_read(texts, name)), "string")
 
 
 def _float_holds(texts: pa.Array) -> bool:
-    """Return whether a float64 holds each long whole number among texts."""
+    """Return whether a float64 holds each long number among texts.
+
+    It holds a fraction of as many digits as programs write of a float64, if only by rounding.
+    """
     long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
-    return all(int(float(text)) == int(text) for text in long)
+    return all(_is_held(Decimal(text.strip())) for text in long)
+
+
+def _is_held(number: Decimal) -> bool:
+    if number == Decimal(float(number)):
+        return True
+    _, digits, exponent = number.as_tuple()
+    return int(exponent) < 0 and len("".join(map(str, digits)).strip("0")) <= FLOAT_DIGITS
 
 
 def _all_read(texts: pa.Array, name: str) -> bool:
@@ -94,6 +107,8 @@ def guess_values(values: Sequence[object]) -> Guess:
     some = [value for value in values if value is not None]
     nulls = len(some) < len(values)
     kinds = {type(value) for value in some}
+    if str in kinds and kinds & {int, float}:
+        kinds = {float if value in NO_NUMBERS else type(value) for value in some}
     if not some:
         return UNKNOWN, True
     if kinds == {bool}:

@@ -7,7 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from strata.ingest.readers.guess import common_type, guess_arrow, type_of_texts
+from strata.ingest.readers.guess import (
+    common_type,
+    guess_arrow,
+    guess_values,
+    type_of_texts,
+)
 from strata.ingest.readers.infer import infer
 from strata.ingest.values.cast import Cast, from_arrow, from_text
 from strata.model.types import ColumnType, parse_type
@@ -91,6 +96,11 @@ def test_a_type_is_given_up_at_the_first_texts_that_it_does_not_fit(
         (["123456789012345678901", "123456789012345678902"], "numeric(38,0)"),
         (["9223372036854775808", "1"], "numeric(38,0)"),
         (["1000000000000005632", "1e3"], "float64"),
+        (["3045526335.6783798271", "1.5"], "numeric"),
+        (["-1.234567890123456789e5"], "numeric"),
+        (["0.30000000000000004", "0.10000000000000001", "0.5"], "float64"),
+        (["5540163.3000000000000000"], "float64"),
+        (["0.1000000000000000055511151231257827021181583404541015625"], "float64"),
         (["1" * 40, "2"], "string"),
         (["d41d8cd98f00b204e9800998ecf8427e"], "string"),
         (["550E8400-E29B-41D4-A716-446655440000"], "uuid"),
@@ -98,6 +108,14 @@ def test_a_type_is_given_up_at_the_first_texts_that_it_does_not_fit(
 )
 def test_no_text_loses_digits_or_letters_by_its_type(texts: list[str], meant: str) -> None:
     assert type_of_texts(pa.array(texts)) == meant
+
+
+def test_what_spark_writes_for_no_number_is_a_float_among_floats() -> None:
+    assert guess_values([1.5, "NaN", None]) == ("float64", True)
+    assert guess_values([7, "-Infinity", "Infinity"]) == ("float64", False)
+    assert guess_values([1.5, "nan"]) == guess_values([1.5, "NaN", "x"]) == ("jsonb", False)
+    assert guess_values([True, "NaN"]) == ("jsonb", False)
+    assert guess_values(["NaN", "Infinity"]) == ("string", False)
 
 
 @pytest.mark.parametrize(

@@ -102,10 +102,14 @@ def doubted_rows(file: SourceFile, texts: pa.Table) -> Iterator[str]:
 
 
 def doubted_nulls(texts: pa.Array, nulls: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Yield each word that a column of texts has as well, and that is null there; how often."""
+    """Yield each word that a column of texts has as well, and that is null there; how often.
+
+    NA mostly is; not among codes, or where empty fields are null.
+    """
     for word in sorted(set(nulls) - {""}):
         count = pc.sum(pc.equal(texts, word)).as_py() or 0
-        if count and (word != "NA" or _are_codes(without_words(texts, nulls))):
+        is_text = word != "NA" or texts.null_count or _are_codes(without_words(texts, nulls))
+        if count and is_text:
             yield word, count
 
 

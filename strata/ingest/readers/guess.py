@@ -18,7 +18,6 @@ UNKNOWN: Final = ""  # the type of nulls only
 INTEGER: Final = re.compile(r"-?\d+")
 NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")  # as Spark writes them among floats
 MOST_DIGITS: Final = 38  # of a numeric with a precision
-LONG: Final = 16  # a float64 holds a number of fewer characters
 _AT_ONCE: Final = 1024  # texts that are read at once, to see whether a type fits
 TRIED: Final = ("bool", "int64", "float64", "date", "timestamp", "timestamptz", "uuid")  # in order
 NOT: Final = {  # texts that fit a type but were hardly meant so
@@ -74,19 +73,22 @@ def _exact(texts: pa.Array) -> str:
 
 
 def _float_holds(texts: pa.Array) -> bool:
-    """Return whether a float64 holds each long number among texts.
-
-    It holds a fraction of as many digits as programs write of a float64, if only by rounding.
-    """
+    """Return whether a float64 holds each long number among texts."""
     long = texts.filter(pc.match_substring_regex(texts, LONG_NUMBER)).to_pylist()
-    return all(_is_held(Decimal(text.strip())) for text in long)
+    return all(map(_is_held, long))
 
 
-def _is_held(number: Decimal) -> bool:
-    if number == Decimal(float(number)):
+def _is_held(text: str) -> bool:
+    """Return whether a number is that of a float64.
+
+    So is each that has no more digits than programs write of one, unless it is written as an
+    integer.
+    """
+    number = Decimal(text)
+    if number == Decimal(float(text)):
         return True
-    _, digits, exponent = number.as_tuple()
-    return int(exponent) < 0 and len("".join(map(str, digits)).strip("0")) <= FLOAT_DIGITS
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    return len(digits) <= FLOAT_DIGITS and not INTEGER.fullmatch(text.strip())
 
 
 def _all_read(texts: pa.Array, name: str) -> bool:
@@ -132,8 +134,9 @@ def _of_numbers(some: Sequence[Any]) -> str:
         small = all(-(2**63) <= int(value) < 2**63 for value in some)
         return _of_integers(some) if small else _numeric_or_json(some)
     texts = [str(value) for value in some if type(value) is NumberText]
-    exact = all(len(text) < LONG for text in texts)
-    held = exact and _all_read(pa.array(texts, pa.string()), "float64")  # 1e-400 is not
+    held = all(map(_is_held, texts)) and _all_read(
+        pa.array(texts, pa.string()), "float64"
+    )  # 1e-400 is not
     return "float64" if held else _numeric_or_json(some)
 
 

@@ -14,7 +14,7 @@ from strata.ingest.readers.guess import (
     type_of_texts,
 )
 from strata.ingest.readers.infer import infer
-from strata.ingest.values.cast import Cast, from_arrow, from_text
+from strata.ingest.values.cast import Cast, NumberText, from_arrow, from_text
 from strata.model.types import ColumnType, parse_type
 from tests.unit.ingest.test_engine import World
 
@@ -100,6 +100,7 @@ def test_a_type_is_given_up_at_the_first_texts_that_it_does_not_fit(
         (["-1.234567890123456789e5"], "numeric"),
         (["0.30000000000000004", "0.10000000000000001", "0.5"], "float64"),
         (["5540163.3000000000000000"], "float64"),
+        (["5.746959780486155e+299", "-1.0400054162416159E+299", "1e-07"], "float64"),
         (["0.1000000000000000055511151231257827021181583404541015625"], "float64"),
         (["1" * 40, "2"], "string"),
         (["d41d8cd98f00b204e9800998ecf8427e"], "string"),
@@ -114,6 +115,8 @@ def test_what_spark_writes_for_no_number_is_a_float_among_floats() -> None:
     assert guess_values([1.5, "NaN", None]) == ("float64", True)
     assert guess_values([7, "-Infinity", "Infinity"]) == ("float64", False)
     assert guess_values([1.5, "nan"]) == guess_values([1.5, "NaN", "x"]) == ("jsonb", False)
+    assert guess_values([NumberText("4.6312928195794285e+299"), 0.5]) == ("float64", False)
+    assert guess_values([NumberText("12345678901234567890.5"), 0.5]) == ("numeric", False)
     assert guess_values([True, "NaN"]) == ("jsonb", False)
     assert guess_values(["NaN", "Infinity"]) == ("string", False)
 

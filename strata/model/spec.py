@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_letters, digits
 from typing import Annotated, Any, Final
 
 from strata.errors import InvalidRequest
@@ -26,7 +27,7 @@ LAYOUTS: Final = ("row", "both", "structured")
 READ_FORMATS: Final = ("row", "structured", "row_with_validate")
 MODES: Final = ("off", "soft", "audit", "on")
 DELIMITER: Final = ","
-DELIMITERS: Final = frozenset("\t !#$%&'()*+,-./:;<=>?@[]^_`{|}~")
+DELIMITERS: Final = frozenset(map(chr, range(1, 127))) - {*ascii_letters, *digits, *'"\n\r\\'}
 NULLS: Final = ("", "NA")
 POINT: Final = "."
 ESCAPES: Final = ("", "\\")

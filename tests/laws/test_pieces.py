@@ -139,7 +139,7 @@ def test_csv(text: str, piece: int, part: int, tmp_path_factory: Folder) -> None
     check(b"a,b\n" + text.encode(), "csv", piece, part, tmp_path_factory.getbasetemp())
 
 
-@given(text=CSV, delimiter=st.sampled_from(";\t|^]"), piece=SIZES, part=SIZES)
+@given(text=CSV, delimiter=st.sampled_from(";\t|^]\x01"), piece=SIZES, part=SIZES)
 @example(text='1,"a,b"\n2;,x"y"\n"3"x,\n', delimiter=";", piece=3, part=2)
 def test_csv_of_another_delimiter(
     text: str, delimiter: str, piece: int, part: int, tmp_path_factory: Folder

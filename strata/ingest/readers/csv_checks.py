@@ -22,7 +22,7 @@ from strata.kernels.csv_scan import swallowing
 from strata.model.charsets import UTF_8
 
 HEADER_BYTES: Final = 1 << 20
-SEPARATORS: Final = (",", ";", "\t", "|")
+SEPARATORS: Final = (",", ";", "\t", "|", "\x01")  # the last one is Hive's
 ENCODINGS: Final = {UTF_8: "UTF-8"}  # as errors call them
 ESCAPE_CURE: Final = "declare how quotes within quotes are written: source.escape: '\\'"
 EXCEL: Final = re.compile("(?i)sep=.?")  # names the delimiter

@@ -206,10 +206,33 @@ def test_how_csv_is_written_is_told_from_the_files_and_pinned(tmp_path: Path) ->
     assert (report.updates, report.counts.rejected) == (3, 0)
 
 
+@pytest.mark.parametrize("delimiter", ["\x01", "\t", "|"])
+def test_files_that_hive_and_others_write_are_proposed_and_read(
+    tmp_path: Path, delimiter: str
+) -> None:
+    world = World(tmp_path)
+    lines = ["id,name,price", "1,a,1.5", "2,,\\N", '3,"b,c",7']
+    swapped = str.maketrans({",": delimiter, delimiter: ","})
+    world.put("in/1.csv", "\n".join(lines).translate(swapped))
+
+    found = infer(world.settings, "new", "in/")
+
+    assert found.declaration["source"]["delimiter"] == delimiter
+    Machine(world.stores).create(parse_spec(found.declaration))
+    step = Step(None, None, "in", tuple(files_at(world.settings.store.landing, ["in/"])))
+    report = ingest_now(world.stores, world.settings, "new", step)
+    assert (report.updates, report.counts.rejected) == (3, 0)
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [
         ({"delimiter": "ab"}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"delimiter": "\\"}, "delimiter"),
+        ({"delimiter": "\0"}, "delimiter"),
+        ({"delimiter": "\x7f"}, "delimiter"),
+        ({"delimiter": "a"}, "delimiter"),
         ({"delimiter": '"'}, "delimiter"),
         ({"delimiter": "é"}, "delimiter"),
         ({"nulls": "NA"}, "list of texts"),
@@ -329,6 +352,8 @@ def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     assert found.notes == (
         "continent: NA is read as null, 2 times in the examined rows; if it is a text, leave it "
         "out of source.nulls",
+        "word: NA is read as null, 2 times in the examined rows; if it is a text, leave it out of "
+        "source.nulls",
         "version: 1.1 and 1.10 are read as one number; if they are two texts, as of versions, "
         "declare type: string",
     )

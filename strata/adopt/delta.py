@@ -13,11 +13,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+from deltalake.exceptions import DeltaError, DeltaProtocolError
+from deltalake.table import SUPPORTED_READER_FEATURES
 from pyarrow.dataset import Fragment
 
 from strata.adopt.calendar import DataFiles, by_this_calendar
 from strata.adopt.delta_files import (
+    APART,
     MAPPED,
     DeltaFile,
     data_files,
@@ -42,6 +44,11 @@ from strata.errors import InvalidRequest
 from strata.store.reference import outside_address
 
 FEED: Final = "delta.enableChangeDataFeed"
+KNOWN: Final = (DeltaError, ValueError)  # of a log, of marks, and of values in either
+LOG: Final = (
+    "is the address right? is _delta_log whole? a _last_checkpoint in it that names a checkpoint "
+    "which is not there may be deleted"
+)
 FEED_COLUMNS: Final = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
 
 
@@ -61,12 +68,12 @@ class DeltaPeer:
     @staticmethod
     def open(address: str) -> "DeltaPeer":
         """Return the table at an address. Raises: InvalidRequest if there is none."""
-        with reading_peer("deltalake", without_secrets(address), (TableNotFoundError, DeltaError)):
+        with reading_peer("deltalake", without_secrets(address), KNOWN, LOG):
             return DeltaPeer(address, str(DeltaTable(address).metadata().id))
 
     def version(self, wanted: int | None) -> PeerVersion:
         """See `Peer.version`."""
-        with reading_peer("deltalake", self.address, (TableNotFoundError, DeltaError)):
+        with reading_peer("deltalake", self.address, KNOWN):
             table = DeltaTable(self.at, version=wanted)
             if str(table.metadata().id) != self.identity:
                 raise InvalidRequest(
@@ -74,9 +81,21 @@ class DeltaPeer:
                     table=self.address,
                     cure="run again",
                 )
+            self._check_features(table)
             columns = pa.schema(table.schema().to_arrow())
             return PeerVersion(
                 str(table.version()), str(table.version()), _moment(table), columns, handle=table
+            )
+
+    def _check_features(self, table: DeltaTable) -> None:
+        """Refuse a table that only others read. Raises: InvalidRequest."""
+        unread = {*_features(table)} - SUPPORTED_READER_FEATURES - APART
+        if unread:
+            raise InvalidRequest(
+                "deltalake does not read tables with these features",
+                table=self.address,
+                features=", ".join(sorted(unread)),
+                cure="ALTER TABLE … DROP FEATURE, in Spark; else adopt a copy without them",
             )
 
     def recall(self, name: str) -> PeerVersion:
@@ -89,7 +108,7 @@ class DeltaPeer:
 
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
         """See `Peer.whole`. The files are read where that can be: the library checks no page."""
-        with reading_peer("deltalake", self.address):
+        with reading_peer("deltalake", self.address, KNOWN):
             some = self._each_file(version)
             if some is not None:
                 yield from self._rows_in(version, some, judged=True)
@@ -104,20 +123,22 @@ class DeltaPeer:
         The library cuts nanoseconds off, which Delta's times do not have. A table that was made of
         files with them mostly has them in each file.
         """
+        some = self._shown(version)
+        return None if some and has_nanoseconds(some[0].fragment.physical_schema) else some
+
+    def _shown(self, version: PeerVersion) -> list[DeltaFile] | None:
+        """Return the data files; None if the library shows none, as of partitions below zero."""
         if MAPPED in _features(version.handle):
             return None
         try:
-            some = list(data_files(self.at, version.handle).values())
-        except (DeltaProtocolError, InvalidRequest):
+            return list(data_files(self.at, version.handle).values())
+        except (DeltaProtocolError, InvalidRequest, ValueError):
             return None
-        return None if some and has_nanoseconds(some[0].fragment.physical_schema) else some
 
     def files(self, version: PeerVersion) -> Sequence[DataFile]:
         """See `Peer.files`."""
-        if MAPPED in _features(version.handle):
-            return ()
-        with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
-            return self._as_files(version, data_files(self.at, version.handle).values())
+        with reading_peer("deltalake", self.address, KNOWN):
+            return self._as_files(version, self._shown(version) or ())
 
     def _as_files(self, version: PeerVersion, some: Iterable[DeltaFile]) -> list[DataFile]:
         root = unquote(version.handle.table_uri).rstrip("/")
@@ -170,7 +191,7 @@ class DeltaPeer:
         return VersionDifference("feed", (Flow(new, False, None, batches),), rows=more)
 
     def _by_files(self, old: PeerVersion, new: PeerVersion) -> VersionDifference:
-        with reading_peer("deltalake", self.address, (DeltaProtocolError,)):
+        with reading_peer("deltalake", self.address, KNOWN):
             before, after = data_files(self.at, old.handle), data_files(self.at, new.handle)
         removed = [one for path, file in before.items() for one in file.without(after.get(path))]
         added = [one for path, file in after.items() for one in file.without(before.get(path))]
@@ -186,7 +207,7 @@ class DeltaPeer:
         self, version: PeerVersion, some: list[DeltaFile], *, judged: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows; `judged`: their calendar is. Retractions are what the shard once took in."""
-        with reading_peer("deltalake", self.address, (pa.ArrowInvalid,)):
+        with reading_peer("deltalake", self.address, KNOWN):
             rows = live_rows(some, version.columns)
             if judged:
                 rows = by_this_calendar(rows, partial(_opened, [one.fragment for one in some]))

@@ -21,6 +21,8 @@ from strata.errors import InvalidRequest
 
 MARKED: Final = "deletionVectors"  # the feature of tables whose rows are deleted by marks
 MAPPED: Final = "columnMapping"  # the feature of tables whose files have other names of columns
+# Features that the library's reader of data files refuses, and that are not about these.
+APART: Final = frozenset({MARKED, MAPPED, "v2Checkpoint"})
 READ_AHEAD: Final = 2
 # Spark writes INT96 times; in nanoseconds those far from now, as 9999-12-31, would overflow.
 OPTIONS: Final = ParquetReadOptions(coerce_int96_timestamp_unit="us")
@@ -151,9 +153,9 @@ def _marks(table: DeltaTable) -> dict[str, Marks]:
 
 
 class _Unfeatured(DeltaTable):
-    """A table whose protocol mentions neither marks nor column mapping."""
+    """A table whose protocol does not mention what its data files do not show."""
 
     def protocol(self) -> Any:
         found = super().protocol()
-        features = {*(found.reader_features or ())} - {MARKED, MAPPED}
+        features = {*(found.reader_features or ())} - APART
         return found._replace(reader_features=sorted(features))

@@ -12,6 +12,7 @@ from strata.adopt.inner import Path
 from strata.errors import InvalidRequest, StrataError, Unavailable
 
 REPLACE: Final = "--replace: retract what the shard holds, and take the whole table in"
+GONE: Final = f"is the address right? were files removed? {REPLACE}"
 CHANGE_TYPE: Final = "_change_type"  # the column of a change feed that says what a row is
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -120,7 +121,7 @@ class FeedError(Exception):
 
 @contextmanager
 def reading_peer(
-    library: str, address: str, known: tuple[type[Exception], ...] = ()
+    library: str, address: str, known: tuple[type[Exception], ...] = (), cure: str = GONE
 ) -> Iterator[None]:
     """Turn errors of a library into ours: those in `known` no retry mends.
 
@@ -136,7 +137,7 @@ def reading_peer(
                 f"{library} cannot read this table",
                 table=address,
                 reason=first_words(error),
-                cure=f"is the address right? were files removed? {REPLACE}",
+                cure=cure,
             ) from error
         raise Unavailable(
             f"{library} failed to read this table",

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from strata.adopt.delta import DeltaPeer
+from strata.adopt.in_place import InPlace
 from strata.errors import InvalidRequest, Unavailable
 from tests.support.adopted import DeltaWorld, Mirror, rows_of
 from tests.support.damaged_pages import write_damaged
@@ -327,3 +329,75 @@ def test_the_first_adoption_refuses_such_a_page_as_well(tmp_path: Path) -> None:
 
     assert "checksum" in error.value.details["reason"]
     assert mirror.read() == {}
+
+
+def test_partitions_below_zero_are_taken_in(tmp_path: Path) -> None:
+    """The library writes -0.50 as `0.-50`, also where it shows data files; it can read only."""
+    cents = pa.array([Decimal("0.50"), Decimal("1.05")], pa.decimal128(9, 2))
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "p": cents}), partition_by=["p"])
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    log.write_text(log.read_text().replace('"p":"0.50"', '"p":"-0.50"'))
+    mirror, peer = Mirror(), DeltaPeer.open(str(tmp_path))
+    mirror.create(["id int64", "p numeric(9,2)"])
+
+    mirror.adopt(peer, in_place=InPlace(0.5))
+    assert {dict(row)["p"] for row in mirror.read()} == {Decimal("-0.50"), Decimal("1.05")}
+    DeltaTable(tmp_path).delete("id = 2")
+    with pytest.raises(InvalidRequest, match="cannot read") as refused:
+        mirror.adopt(peer)
+    assert "--replace" in str(refused.value)
+
+
+def test_marks_that_are_gone_are_named_with_the_way_out(tmp_path: Path, mirror: Mirror) -> None:
+    """VACUUM removes them with the files that only earlier versions have."""
+    table = world(tmp_path, feed=False)
+    mirror.adopt(table.peer())
+    hide_rows(table.at, 0, [0])
+    mirror.adopt(table.peer())
+    log = tmp_path / "delta/_delta_log/00000000000000000001.json"
+    inside = json.loads(log.read_text().splitlines()[-1])["add"]["deletionVector"]
+    gone = {"storageType": "p", "pathOrInlineDv": f"file://{tmp_path}/gone.bin", "offset": 1}
+    log.write_text(log.read_text().replace(json.dumps(inside), json.dumps({**inside, **gone})))
+    table.append([(4, "b")], 0)
+
+    with pytest.raises(InvalidRequest, match="cannot read") as refused:
+        mirror.adopt(table.peer())
+    assert "gone.bin" in str(refused.value)
+    assert "--replace" in str(refused.value)
+
+
+def require(at: Path, feature: str) -> None:
+    """Have a table ask a feature of its readers."""
+    log = at / "_delta_log"
+    asked = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    line = json.dumps({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **asked}})
+    (log / f"{DeltaTable(at).version() + 1:020}.json").write_text(line)
+
+
+def test_checkpoints_of_another_kind_do_not_hide_data_files(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path, feed=False)
+    require(tmp_path / "delta", "v2Checkpoint")
+    mirror.adopt(table.peer())
+    hide_rows(table.at, 0, [0])
+
+    assert mirror.adopt(table.peer()).how == "files"
+    assert mirror.read() == table.rows()
+
+
+def test_features_that_the_library_does_not_read_are_named(tmp_path: Path, mirror: Mirror) -> None:
+    table = world(tmp_path)
+    require(tmp_path / "delta", "vacuumProtocolCheck")
+
+    with pytest.raises(InvalidRequest, match="vacuumProtocolCheck") as refused:
+        mirror.adopt(table.peer())
+    assert "DROP FEATURE" in str(refused.value)
+
+
+def test_a_log_that_begins_nowhere_is_no_passing_failure(tmp_path: Path) -> None:
+    world(tmp_path)
+    (tmp_path / "delta/_delta_log/_last_checkpoint").write_text('{"version": 9, "size": 1}')
+
+    with pytest.raises(InvalidRequest, match="cannot read") as refused:
+        DeltaPeer.open(str(tmp_path / "delta"))
+    assert "_last_checkpoint" in refused.value.cure
+    assert "--replace" not in str(refused.value)

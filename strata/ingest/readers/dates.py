@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.ingest.land.source_file import SourceFile
-from strata.ingest.readers.propose import Why, typed_tables
+from strata.ingest.readers.examined import typed_files
+from strata.ingest.readers.propose import Why
 from strata.ingest.values.written import read_written
 from strata.model.spec import FORMS_OF
 from strata.model.types import ColumnType, Kind
@@ -46,9 +47,9 @@ def dates_written(
     names = [c["name"] for c in declaration["columns"] if c["type"] == "string"]
     values: dict[str, list[pa.Array]] = {name: [] for name in names}
     if names:
-        for _, table in typed_tables(declaration, files):
+        for _, typed in typed_files(declaration, files, []):
             for name in names:
-                values[name].append(table[name].drop_null())
+                values[name].append(typed.columns[name].drop_null())
     found = {name: list(_fitting(pa.chunked_array(values[name], pa.string()))) for name in names}
     chosen = {name: forms[0] for name, forms in found.items() if len(forms) == 1}
     why = [

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -182,26 +183,30 @@ _NO_JSON: Final[Sequence[Callable[[pa.DataType], bool]]] = (
 )
 
 
-def guess_arrow(kind: pa.DataType | None) -> str:
-    """Return the declared type that holds every value of an Arrow type."""
+def guess_arrow(kind: pa.DataType | None, *, records: bool = False) -> str:
+    """Return the declared type that holds every value of an Arrow type.
+
+    `records`: structs are records, also those that JSON may hold.
+    """
+    again = partial(guess_arrow, records=records)
     if kind is None:
         return "jsonb"
     if isinstance(kind, pa.BaseExtensionType):
-        return _EXTENSIONS.get(kind.extension_name) or guess_arrow(kind.storage_type)
+        return _EXTENSIONS.get(kind.extension_name) or again(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return guess_arrow(kind.value_type)
+        return again(kind.value_type)
     if any(is_kind(kind) for is_kind in LISTS):
-        return f"list<{guess_arrow(kind.value_type)}>"
+        return f"list<{again(kind.value_type)}>"
     if pa.types.is_map(kind) and guess_arrow(kind.key_type) == "string":
-        return f"map<{guess_arrow(kind.item_type)}>"
-    if pa.types.is_struct(kind) and _beyond_json(kind):
-        return _record(kind)
+        return f"map<{again(kind.item_type)}>"
+    if pa.types.is_struct(kind) and (records or _beyond_json(kind)):
+        return _record(kind, again)
     return _ARROW.get(str(kind)) or _guess_flat(kind)
 
 
 def has_no_form(kind: pa.DataType) -> bool:
     """Return whether neither JSON nor a record holds the values of a struct, here or inside."""
-    if pa.types.is_struct(kind) and _beyond_json(kind) and _record(kind) == "jsonb":
+    if pa.types.is_struct(kind) and _beyond_json(kind) and guess_arrow(kind) == "jsonb":
         return True
     return any(has_no_form(kind.field(n).type) for n in range(kind.num_fields))
 
@@ -212,10 +217,10 @@ def _beyond_json(kind: pa.DataType) -> bool:
     return any(any(is_kind(one) for is_kind in _NO_JSON) or _beyond_json(one) for one in inner)
 
 
-def _record(kind: pa.DataType) -> str:
+def _record(kind: pa.DataType, guess: Callable[[pa.DataType], str]) -> str:
     """Return the type of a struct field by field; jsonb, if its names cannot be written so."""
     fields = ", ".join(
-        f"{kind.field(n).name}: {guess_arrow(kind.field(n).type)}" for n in range(kind.num_fields)
+        f"{kind.field(n).name}: {guess(kind.field(n).type)}" for n in range(kind.num_fields)
     )
     try:
         found = parse_type(f"record<{fields}>")

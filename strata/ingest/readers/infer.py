@@ -15,11 +15,12 @@ from strata.ingest.land.files import BOM, PACKINGS, SourceFile, files_at, unpack
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.column_names import check_spelling, proposed_names
 from strata.ingest.readers.dates import dates_written
+from strata.ingest.readers.examined import LOOKED_BYTES, not_taken, with_records
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.found_encoding import encoding_of
 from strata.ingest.readers.found_escape import with_escape
 from strata.ingest.readers.guess import Guess, common_type, final_type
-from strata.ingest.readers.propose import LOOKED_BYTES, Why, proposed
+from strata.ingest.readers.propose import Why, proposed
 from strata.model.near import one_of
 from strata.model.settings import Settings
 from strata.model.spec import FORMATS
@@ -57,7 +58,7 @@ def infer(  # noqa: PLR0913  what a person says of the files
     the names of the fields of CSV without a line of names.
     Raises: InvalidRequest if there are no files, their names do not show their format, they lack a
     key column, or CSV is not in the encoding.
-    Cost: reads the first LOOKED_BYTES of up to FILES files, some four times.
+    Cost: reads the first LOOKED_BYTES of up to FILES files, some five times.
     """
     files = files_at(settings.store.landing, [path], follow_links=settings.ingest.follow_links)
     if not files:
@@ -114,9 +115,10 @@ def infer(  # noqa: PLR0913  what a person says of the files
         said = {n: str(c["type"]) for n, c in zip(columns, declared, strict=True)}
         doubts = () if dialect is None else format_of(kind).doubts(some, dialect, said)
         return Inferred(declaration, len(some), rows, notes=(*named, *doubts))
-    declaration, written, notes = dates_written(declaration, some)
+    declaration, written, notes = dates_written(with_records(declaration, some), some)
     types = {n: c["type"] for n, c in zip(columns, declaration["columns"], strict=True)}
-    notes = (*named, *notes, *format_of(kind).doubts(some, dialect, types))
+    doubts = format_of(kind).doubts(some, dialect, types)
+    notes = (*named, *notes, *doubts, *not_taken(declaration, some))
     more, why = proposed(declaration, some)
     keys = more.get("key", ())
     declared = [c | {"nullable": False} if c["name"] in keys else c for c in declaration["columns"]]

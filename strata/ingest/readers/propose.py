@@ -12,16 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.errors import InvalidRequest
 from strata.ingest.land.source_file import SourceFile
-from strata.ingest.readers.read import read_file
-from strata.ingest.readers.source import WantedColumn, typed_rows
+from strata.ingest.readers.examined import typed_files
 from strata.model.spec import parse_spec
 from strata.model.types import Kind
 from strata.stats.members import SET_VALUES, form_of
 from strata.stats.protected import most_bytes
 
-LOOKED_BYTES: Final = 32 << 20  # of a file that is examined
 LEAST_ROWS: Final = 20  # of fewer rows nothing is concluded
 _TIMES: Final = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE)
 _NAMED_LIKE: Final = re.compile(
@@ -156,38 +153,14 @@ def _members(
     ]
 
 
-def typed_tables(
-    declaration: Mapping[str, Any], files: Sequence[SourceFile]
-) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-    """Yield how many rows were read at once, and their columns, unreadable values null.
-
-    Cost: reads the files of some LOOKED_BYTES.
-    """
-    spec = parse_spec(declaration)
-    relation = spec.relation()
-    wanted = [
-        WantedColumn(c.name, c.type, True, form=spec.source.written(c.name, c.type.kind))
-        for c in relation.columns
-    ]
-    for file in files:
-        if file.load_bytes > 2 * LOOKED_BYTES:
-            continue
-        try:
-            for raw in read_file(file, spec, relation, {}):
-                typed = typed_rows(raw, wanted)
-                yield raw.count, {name: typed.columns[name] for name in relation.by_name}
-        except InvalidRequest:  # it will be refused by ingest, with the reason
-            continue
-
-
 def _seen(declaration: Mapping[str, Any], files: Sequence[SourceFile]) -> tuple[int, list[_Seen]]:
     """Return how many rows were examined, and what is known of each column."""
     relation = parse_spec(declaration).relation()
-    read = list(typed_tables(declaration, files))
-    rows, tables = sum(count for count, _ in read), [table for _, table in read]
+    tables = [typed for _, typed in typed_files(declaration, files, [])]
+    rows = sum(typed.count for typed in tables)
     found = []
     for column in relation.columns:
-        arrays = [table[column.name] for table in tables]
+        arrays = [typed.columns[column.name] for typed in tables]
         recorded = form_of(column.type) is not None and not any(
             pa.types.is_nested(array.type) for array in arrays
         )

@@ -309,8 +309,9 @@ def test_bytes_that_are_no_utf8_are_named_and_their_rows_rejected(tmp_path: Path
     assert "--encoding windows-1252" in (refused.value.cure or "")
     found = infer(world.settings, "new", "x.csv", encoding="utf-8")
 
-    (note,) = found.notes
+    note, count = found.notes
     assert note.startswith("x.csv: line 42 is not UTF-8")
+    assert count.startswith("name: 1 of 41 examined rows would be rejected")
     Machine(world.stores).create(parse_spec(found.declaration))
     step = Step(None, None, None, files_at(str(tmp_path), ["x.csv"]))
     report = ingest_now(world.stores, world.settings, "new", step)

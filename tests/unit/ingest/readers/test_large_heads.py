@@ -10,7 +10,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from strata.ingest.readers import guess, infer, propose
+from strata.ingest.readers import examined, guess, infer
 from strata.ingest.readers.guess import type_of_texts
 from strata.ingest.values.cast import Cast, from_text
 from strata.model.types import ColumnType
@@ -65,7 +65,7 @@ def test_only_the_head_of_a_large_file_is_examined(
     ids = list(range(ROWS))
     write(path, pa.table({"id": ids, "note": [f"a{n}\nsecond; line" for n in ids]}))
     whole = infer.infer(world.settings, "new", name)
-    for module in (infer, propose):
+    for module in (infer, examined):
         monkeypatch.setattr(module, "LOOKED_BYTES", SMALL)
     found = infer.infer(world.settings, "new", name)
     assert found.declaration == whole.declaration

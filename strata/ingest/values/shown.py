@@ -61,13 +61,23 @@ def as_python(scalar: pa.Scalar) -> Any:
     try:
         if pa.types.is_time(scalar.type) and _is_odd_time(scalar):
             return scalar.cast(pa.string()).as_py()
-        return scalar.as_py()
+        return _inside(scalar) if pa.types.is_nested(scalar.type) else scalar.as_py()
     except FAILS:
         pass
     try:
         return _without_zone(scalar).cast(pa.string()).as_py()
     except FAILS:
         return f"a {scalar.type} that cannot be shown"
+
+
+def _inside(scalar: pa.Scalar) -> Any:
+    """Return a nested value piece by piece, as each may be one that Python does not have."""
+    kind = scalar.type
+    if pa.types.is_struct(kind):
+        return {kind.field(n).name: as_python(scalar[n]) for n in range(kind.num_fields)}
+    if pa.types.is_map(kind):
+        return [(as_python(entry[0]), as_python(entry[1])) for entry in scalar.values]
+    return scalar.as_py() if pa.types.is_union(kind) else [*map(as_python, scalar.values)]
 
 
 def _is_odd_time(scalar: pa.Scalar) -> bool:

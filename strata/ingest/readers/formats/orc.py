@@ -32,6 +32,10 @@ from strata.model.types import ColumnType, Kind
 JAVA: Final = "ORC_JAVA"
 UTC: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "Universal", "UCT")
 NO_TYPES: Final[Mapping[str, ColumnType]] = MappingProxyType({})
+UNREAD: Final = (
+    "fetch it again; a file with times before 1677 or after 2262, which the library for ORC does "
+    "not read, has to be written as Parquet"
+)
 ORC_ROWS: Final = 512  # read at once, however large they are
 
 
@@ -133,15 +137,18 @@ def _few_rows_at_a_time(source: SourceFile, schema: pa.Schema) -> Iterator[pa.Ta
 @contextmanager
 def orc_file(source: SourceFile) -> Iterator[Any]:
     """Open an ORC file. Raises: InvalidRequest if it is not ORC, also while it is read."""
+    cure = "check source.format"
     try:
         with open_file(source) as stream:
-            yield po.ORCFile(stream)
+            file = po.ORCFile(stream)
+            cure = UNREAD
+            yield file
     except DAMAGED as error:
         raise InvalidRequest(
             "not a readable ORC file",
             file=source.name,
             reason=str(error),
-            cure="check source.format",
+            cure=cure,
         ) from error
 
 

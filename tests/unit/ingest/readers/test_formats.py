@@ -168,6 +168,19 @@ def packed(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
+def test_times_that_the_library_of_orc_does_not_read_have_their_cure(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    late = pa.array([0, 253_402_300_799], pa.timestamp("s"))
+    po.write_table(pa.table({"id": [1, 2], "at": late}), tmp_path / "x.orc")
+
+    found = infer(world.settings, "new", "x.orc")
+
+    (note,) = found.notes
+    assert "253402300799s" in note
+    assert "written as Parquet" in note
+    assert "check source.format" not in note
+
+
 @pytest.mark.parametrize("kind", ["avro", "json", "jsonl", "orc", "parquet", "csv"])
 def test_what_is_inferred_can_be_ingested(tmp_path: Path, kind: str) -> None:
     world = World(tmp_path)

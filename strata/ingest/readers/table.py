@@ -17,6 +17,7 @@ from strata.ingest.values.shown import clean, json_text, plain_row
 from strata.updates.order import one_chunk
 
 DAMAGED: Final = (pa.ArrowException, OSError, MemoryError, ValueError)  # of a damaged file
+UNREADABLE: Final = "check source.format; if it is right, fetch the file again: it is damaged"
 PART_BYTES: Final = 32 << 20  # in memory, for rows that are read at once
 WHOLE_BYTES: Final = 256 << 20  # decoded: a whole file up to this size is read at once
 SEVERAL: Final = "it has values of several types (a union)"

@@ -39,7 +39,7 @@ from strata.ingest.readers.guess import Guess, guess_arrow
 from strata.ingest.readers.kept import convert, keep_row, shown_raw
 from strata.ingest.readers.old_calendar import IN_AVRO, by_old_calendar, check_days
 from strata.ingest.readers.source import Located, RawFile, check_columns
-from strata.ingest.readers.table import check_form
+from strata.ingest.readers.table import UNREADABLE, check_form
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.shown import FAILS, json_text
 
@@ -306,7 +306,10 @@ def _varint(stream: Any) -> int:
 
 def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:
     return InvalidRequest(
-        "not a readable Avro file", file=source.name, reason=reason, cure="check source.format"
+        "not a readable Avro file",
+        file=source.name,
+        reason=reason,
+        cure=UNREADABLE,
     )
 
 

@@ -21,6 +21,7 @@ from strata.ingest.readers.spread import gathered
 from strata.ingest.readers.table import (
     DAMAGED,
     PART_BYTES,
+    UNREADABLE,
     WHOLE_BYTES,
     check_count,
     groups_of,
@@ -137,7 +138,7 @@ def _few_rows_at_a_time(source: SourceFile, schema: pa.Schema) -> Iterator[pa.Ta
 @contextmanager
 def orc_file(source: SourceFile) -> Iterator[Any]:
     """Open an ORC file. Raises: InvalidRequest if it is not ORC, also while it is read."""
-    cure = "check source.format"
+    cure = UNREADABLE
     try:
         with open_file(source) as stream:
             file = po.ORCFile(stream)

@@ -21,6 +21,7 @@ from strata.ingest.readers.spread import spread
 from strata.ingest.readers.table import (
     DAMAGED,
     PART_BYTES,
+    UNREADABLE,
     WHOLE_BYTES,
     check_count,
     groups_of,
@@ -28,8 +29,8 @@ from strata.ingest.readers.table import (
     raw_table,
 )
 
+ANEW: Final = f"{UNREADABLE}; or write it anew, with another library or with larger pages"
 CHECKSUM: Final = "CRC checksum"  # in what Arrow says of a damaged page
-CHECK: Final = "check source.format"
 
 
 def read_parquet(
@@ -96,7 +97,7 @@ def parquet_file(source: SourceFile, **options: Any) -> Iterator[Any]:
             "not a readable Parquet file",
             file=source.name,
             reason=str(error),
-            cure="fetch it again: a page is damaged" if CHECKSUM in str(error) else CHECK,
+            cure="fetch it again: a page is damaged" if CHECKSUM in str(error) else ANEW,
         ) from error
 
 

@@ -168,6 +168,35 @@ def packed(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
+@pytest.mark.parametrize("kind", ["avro", "orc", "parquet"])
+def test_a_file_of_the_right_format_that_is_cut_asks_for_it_again(
+    tmp_path: Path, kind: str
+) -> None:
+    """The error asked for another source.format, and nothing else."""
+    world = World(tmp_path, columns=COLUMNS, source={"format": kind})
+    path = tmp_path / f"x.{kind}"
+    write(path, kind)
+    path.write_bytes(path.read_bytes()[:-3])
+
+    with pytest.raises(InvalidRequest, match="not a readable") as refused:
+        world.ingest(path.name, lower=0, upper=1)
+
+    assert "fetch the file again" in (refused.value.cure or "")
+
+
+def test_pages_that_are_too_small_for_the_library_have_their_cure(tmp_path: Path) -> None:
+    """Arrow finds no values where a page holds less than a row."""
+    table = pa.table({"id": [1], "v": pa.array([[1.5]], pa.list_(pa.float64()))})
+    pq.write_table(table, tmp_path / "x.parquet", data_page_size=1)
+    columns = [{"name": "id", "type": "int64"}, {"name": "v", "type": "list<float64>"}]
+    world = World(tmp_path, columns=columns, key=["id"], source={"format": "parquet"})
+
+    with pytest.raises(InvalidRequest, match="not a readable") as refused:
+        world.ingest("x.parquet", lower=0, upper=1)
+
+    assert "with larger pages" in (refused.value.cure or "")
+
+
 def test_times_that_the_library_of_orc_does_not_read_have_their_cure(tmp_path: Path) -> None:
     world = World(tmp_path)
     late = pa.array([0, 253_402_300_799], pa.timestamp("s"))

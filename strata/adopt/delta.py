@@ -28,6 +28,7 @@ from strata.adopt.delta_files import (
     has_nanoseconds,
     live_rows,
 )
+from strata.adopt.delta_log import commit_of
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
@@ -83,9 +84,10 @@ class DeltaPeer:
                 )
             self._check_features(table)
             columns = pa.schema(table.schema().to_arrow())
-            return PeerVersion(
-                str(table.version()), str(table.version()), _moment(table), columns, handle=table
-            )
+            number = table.version()
+            commit = commit_of(self.at, number)
+            name = f"{number}-{commit.mark}" if commit.mark else str(number)
+            return PeerVersion(name, str(number), commit.at_ms, columns, handle=table)
 
     def _check_features(self, table: DeltaTable) -> None:
         """Refuse a table that only others read. Raises: InvalidRequest."""
@@ -99,12 +101,32 @@ class DeltaPeer:
             )
 
     def recall(self, name: str) -> PeerVersion:
-        """See `Peer.recall`."""
-        return self.version(int(name))
+        """See `Peer.recall`. Raises also if another commit has the number of the version now."""
+        found = self.version(int(name.partition("-")[0]))
+        self._check_kept(name, found)
+        return found
 
     def overtaken(self, held: str, wanted: PeerVersion) -> bool:
         """See `Peer.overtaken`."""
-        return int(held) > int(wanted.name)
+        ahead = int(held.partition("-")[0]) - int(wanted.shown)
+        if ahead > 0:
+            self.recall(held)
+        elif ahead == 0:
+            self._check_kept(held, wanted)
+        return ahead > 0
+
+    def _check_kept(self, held: str, found: PeerVersion) -> None:
+        """Refuse a version that is another one than that of its number which the shard holds."""
+        known = (
+            "-" in held and "-" in found.name
+        )  # records of before, and old commits, have no mark
+        if known and held != found.name:
+            raise InvalidRequest(
+                "the table has another commit in the place of the version that the shard holds",
+                table=self.address,
+                version=found.shown,
+                cure=f"was the table restored from a copy? {REPLACE}",
+            )
 
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:
         """See `Peer.whole`. The files are read where that can be: the library checks no page."""
@@ -171,7 +193,7 @@ class DeltaPeer:
 
     def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:
         """Return the change feed between two versions; None if it was off in between."""
-        first, last = int(old.name) + 1, int(new.name)
+        first, last = int(old.shown) + 1, int(new.shown)
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
@@ -258,14 +280,6 @@ def _without_empty(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatc
             values = pc.if_else(pc.equal(shown, b""), pa.scalar(None, pa.binary()), shown)
             batch = batch.set_column(place, field.with_nullable(True), values.cast(field.type))
     return batch
-
-
-def _moment(table: DeltaTable) -> int:
-    """Return when the loaded version was committed; 0 if the log does not say it any more."""
-    entries = table.history(1)
-    if not entries or entries[0].get("version") != table.version():
-        return 0
-    return int(entries[0].get("timestamp", 0))
 
 
 def _features(table: DeltaTable) -> list[str]:

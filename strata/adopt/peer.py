@@ -94,7 +94,10 @@ class Peer(Protocol):
         ...
 
     def overtaken(self, held: str, wanted: PeerVersion) -> bool:
-        """Return whether the version that the shard holds came after the wanted one."""
+        """Return whether the version that the shard holds came after the wanted one.
+
+        Raises: InvalidRequest if the table does not have the held one any more, where that is seen.
+        """
         ...
 
     def whole(self, version: PeerVersion) -> Iterator[pa.RecordBatch]:

@@ -195,8 +195,8 @@ def _planned(
     nothing = VersionDifference("nothing", ())
     same = held is not None and held.version.split("-")[0] == version.name.split("-")[0]
     if held is not None and not all_anew:
-        named = same and wanted is not None
-        if named or peer.overtaken(held.version, version):
+        overtaken = peer.overtaken(held.version, version)  # it may refuse the table
+        if overtaken or (same and wanted is not None):
             return work(difference=nothing)
     fit.check(peer, version)
     if held is None or all_anew:

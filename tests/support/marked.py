@@ -7,6 +7,7 @@ import json
 import struct
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from deltalake import DeltaTable
 
@@ -19,11 +20,23 @@ def z85(data: bytes) -> str:
     return "".join(DIGITS[word // 85**k % 85] for word in words for k in (4, 3, 2, 1, 0))
 
 
-def mark(rows: list[int]) -> dict[str, Any]:
-    """Return what a log says of the deleted rows of a file."""
+def bitmap(rows: list[int]) -> bytes:
     head = struct.pack("<IQI", MAGIC, 1, 0) + struct.pack("<II", PLAIN, 1)
     body = struct.pack("<HHI", 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
-    data = head + body
+    return head + body
+
+
+def put_beside(file: Path, rows: list[int]) -> dict[str, Any]:
+    """Write deleted rows to a file of their own, and return what a log says of it."""
+    data = bitmap(rows)
+    file.write_bytes(b"\x01" + struct.pack(">I", len(data)) + data + struct.pack(">I", crc32(data)))
+    at = {"storageType": "p", "pathOrInlineDv": f"file://{file}", "offset": 1}
+    return {**at, "sizeInBytes": len(data), "cardinality": len(rows)}
+
+
+def mark(rows: list[int]) -> dict[str, Any]:
+    """Return what a log says of the deleted rows of a file."""
+    data = bitmap(rows)
     text = z85(data + bytes(-len(data) % 4))
     return {
         "storageType": "i",

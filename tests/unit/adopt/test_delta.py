@@ -1,6 +1,7 @@
 """Tables of Delta: which way changes are found, and what is refused with which cure."""
 
 import json
+import shutil
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from strata.adopt.delta import DeltaPeer
+from strata.adopt.delta_log import UNKNOWN
 from strata.adopt.in_place import InPlace
 from strata.errors import InvalidRequest, Unavailable
 from tests.support.adopted import DeltaWorld, Mirror, rows_of
 from tests.support.damaged_pages import write_damaged
-from tests.support.marked import hide_rows
+from tests.support.marked import hide_rows, put_beside
 
 
 @pytest.fixture
@@ -353,11 +355,13 @@ def test_marks_that_are_gone_are_named_with_the_way_out(tmp_path: Path, mirror: 
     table = world(tmp_path, feed=False)
     mirror.adopt(table.peer())
     hide_rows(table.at, 0, [0])
-    mirror.adopt(table.peer())
     log = tmp_path / "delta/_delta_log/00000000000000000001.json"
     inside = json.loads(log.read_text().splitlines()[-1])["add"]["deletionVector"]
-    gone = {"storageType": "p", "pathOrInlineDv": f"file://{tmp_path}/gone.bin", "offset": 1}
-    log.write_text(log.read_text().replace(json.dumps(inside), json.dumps({**inside, **gone})))
+    beside = put_beside(tmp_path / "gone.bin", [0])
+    log.write_text(log.read_text().replace(json.dumps(inside), json.dumps(beside)))
+    mirror.adopt(table.peer())
+    assert mirror.read() == table.rows()
+    (tmp_path / "gone.bin").unlink()
     table.append([(4, "b")], 0)
 
     with pytest.raises(InvalidRequest, match="cannot read") as refused:
@@ -401,3 +405,68 @@ def test_a_log_that_begins_nowhere_is_no_passing_failure(tmp_path: Path) -> None
         DeltaPeer.open(str(tmp_path / "delta"))
     assert "_last_checkpoint" in refused.value.cure
     assert "--replace" not in str(refused.value)
+
+
+def restored(folder: Path, mirror: Mirror, *, feed: bool, later: int) -> DeltaWorld:
+    """Adopt version 1 of a table, then put version 0 back, and commit others than before."""
+    table = world(folder, feed=feed)
+    shutil.copytree(folder / "delta", folder / "copy")
+    table.append([(4, "b")], 0)
+    mirror.adopt(table.peer())
+    shutil.rmtree(folder / "delta")
+    (folder / "copy").rename(folder / "delta")
+    for n in range(later):
+        table.append([(5 + n, "z")], 0)
+    return table
+
+
+@pytest.mark.parametrize("later", [0, 1, 2])
+@pytest.mark.parametrize("feed", [True, False])
+def test_a_table_that_was_restored_from_a_copy_is_refused(
+    tmp_path: Path, mirror: Mirror, feed: bool, later: int
+) -> None:
+    """The number of a version says nothing then: the shard kept rows that the table never had."""
+    table = restored(tmp_path, mirror, feed=feed, later=later)
+    held = mirror.read()
+
+    for wanted in (None, min(1, later)):
+        with pytest.raises(InvalidRequest) as refused:
+            mirror.adopt(table.peer(), wanted=wanted)
+        assert "--replace" in str(refused.value)
+    assert mirror.read() == held
+    mirror.adopt(table.peer(), all_anew=True)
+    assert mirror.read() == table.rows()
+
+
+def test_a_version_whose_commit_the_log_lost_is_known_by_its_number(
+    tmp_path: Path, mirror: Mirror
+) -> None:
+    table = world(tmp_path, feed=False)
+    table.append([(4, "b")], 0)
+    mirror.adopt(table.peer())
+    table.checkpoint([], 0)
+    table.append([(5, "b")], 0)
+    for number in (0, 1):
+        (tmp_path / f"delta/_delta_log/{number:020}.json").unlink()
+
+    assert mirror.adopt(table.peer()).how == "files"
+    assert mirror.read() == table.rows()
+
+
+def test_each_version_has_the_time_of_its_own_commit(tmp_path: Path) -> None:
+    """The library gives that of the newest commit for each version, and skips silent commits."""
+    table = world(tmp_path)
+    for number in (1, 2):
+        line = json.dumps({"commitInfo": {"timestamp": number, "operation": "X"}})
+        (tmp_path / f"delta/_delta_log/{number:020}.json").write_text(line)
+    (tmp_path / f"delta/_delta_log/{3:020}.json").write_text("")
+
+    times = [table.peer().version(number).at_ms for number in (1, 2, 3)]
+    assert times == [1, 2, UNKNOWN]
+
+
+def test_a_record_that_has_no_mark_of_the_commit_is_read(tmp_path: Path) -> None:
+    peer = world(tmp_path).peer()
+
+    assert peer.recall("0").name == peer.version(0).name
+    assert not peer.overtaken("0", peer.version(0))

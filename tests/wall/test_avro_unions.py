@@ -1,6 +1,7 @@
 """A number of an Avro union has a type: it is stored exactly, or its row is rejected."""
 
 import io
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,28 @@ def test_nor_is_it_rounded_within_a_list_or_a_map(
     assert [value for _, value, _ in sorted(world.rows())] == [wrap(float(MOST)), wrap(0.25)]
     (row,) = world.rejected()
     assert row["line"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [
+        ("numeric(10,2)", ["0.53", "5", "-1.5"]),
+        ("numeric", ["0.53", "5", "-1.5"]),
+        ("float64", ["0.53", "5", "-1.5"]),
+        ("int64", ["5"]),
+        ("jsonb", ["0.53", "5", "-1.5"]),
+        ("bytes", []),
+        ("string", []),
+    ],
+)
+def test_a_decimal_of_a_union_is_a_number(kind: str, stored: list[str], tmp_path: Path) -> None:
+    """Its bytes were what counted: `5` for 0.53."""
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    values = [Decimal("0.53"), 5, None, Decimal("-1.50")]
+    world = World(tmp_path, parse_type(kind), {"format": "avro", "verify": "always"})
+
+    world.ingest([File("in/x.avro", avro(["null", "long", decimal], values))])
+
+    found = [Decimal(str(value)) for _, value, _ in sorted(world.rows()) if value is not None]
+    assert found == [Decimal(text) for text in stored]
+    assert len(world.rejected()) == 3 - len(stored)

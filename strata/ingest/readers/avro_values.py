@@ -64,7 +64,7 @@ FIXED: Final = {("duration", 12): DURATION, ("uuid", 16): pa.binary(16)}
 STORED_AS: Final = {"date": "int", "time-millis": "int", "uuid": "string"}  # the others: long
 NAMED: Final = ("record", "error", "enum", "fixed")
 TYPES_MAX: Final = 100_000  # in a schema that is written out
-SAME_VALUES: Final = ("decimal", "uuid")  # logical types that distinguish nothing in a union
+EXACT: Final = "strata-decimal"  # stands for the logical type of decimals, which fastavro rounds
 
 
 def _nanos(zone: str, value: int, *_: object) -> str:
@@ -75,7 +75,12 @@ def _nanos(zone: str, value: int, *_: object) -> str:
     return f"{text}{places}{zone}"
 
 
-# fastavro does not know these, and would make numbers of them; it asks for others here.
+def _exactly(data: Any, schema: dict[Any, Any] | None, *_: object) -> Decimal | Broken:
+    return _decimal(data, (schema or {}).get("scale", 0)) if data else Broken(data)
+
+
+# fastavro does not know these, and would make numbers or bytes of them; it asks for others here.
+LOGICAL_READERS[f"bytes-{EXACT}"] = LOGICAL_READERS[f"fixed-{EXACT}"] = _exactly
 LOGICAL_READERS["long-timestamp-nanos"] = partial(_nanos, "+00:00")
 LOGICAL_READERS["long-local-timestamp-nanos"] = partial(_nanos, "")
 
@@ -124,8 +129,8 @@ def without_logical(data: bytes, schema: Any) -> bytes:
     """Return an Avro file with the same records, whose schema says only how they are stored.
 
     `schema`: the file's, written out. In a column for which Arrow has no type the logical types
-    stay: its values are read without theirs, and only they distinguish a time from a number.
-    Decimals and UUIDs are removed there, too.
+    stay: its values are read without theirs, and only they distinguish a time from a number, and
+    a decimal from bytes. UUIDs are texts there, too.
     Raises: what fastavro raises for an invalid header.
     """
     stream = io.BytesIO(data)
@@ -153,9 +158,10 @@ def _stored(schema: Any, *, odd: bool) -> Any:
     if not isinstance(schema, dict):
         return schema
     kept = {name: _stored(part, odd=odd) for name, part in schema.items()}
-    if not odd or kept.get("logicalType") in SAME_VALUES:
-        kept.pop("logicalType", None)
-    return kept
+    logical = kept.pop("logicalType", None)
+    if not odd or logical in {None, "uuid"}:
+        return kept
+    return {**kept, "logicalType": EXACT if logical == "decimal" else logical}
 
 
 def column(values: list[Any], schema: Any) -> Raw:

@@ -308,7 +308,7 @@ def _unreadable(source: SourceFile, reason: str) -> InvalidRequest:
     return InvalidRequest(
         "not a readable Avro file",
         file=source.name,
-        reason=reason,
+        reason=reason or "a block ends within a record",  # fastavro says nothing then
         cure=UNREADABLE,
     )
 

@@ -114,8 +114,10 @@ def test_a_block_that_counts_its_records_wrong_is_refused(
 ) -> None:
     w = world(tmp_path, avro(codec, PACKED[codec], counted))
 
-    with pytest.raises(InvalidRequest, match="not a readable Avro file"):
+    with pytest.raises(InvalidRequest, match="not a readable Avro file") as error:
         w.ingest(str(tmp_path / "x.avro"), lower=0, upper=1)
+
+    assert error.value.details["reason"]
 
 
 def test_a_codec_that_nobody_knows_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from strata.ingest.readers.avro_values import column, without_logical, written_out
+from strata.ingest.readers.avro_values import column, written_out
 from tests.unit.ingest.test_engine import World
 from tests.unit.ingest.values.test_exact_json import held
 
@@ -96,15 +96,31 @@ def test_a_time_beyond_its_ends_takes_only_its_row_down(
     assert (found.keys(), rejects) == ({0, 2}, 1)
 
 
-def test_of_a_union_of_several_types_only_decimals_lose_their_meaning() -> None:
-    kind = ["null", "string", {"type": "long", "logicalType": "timestamp-micros"}, DECIMAL]
-    file = avro(kind, ["a"])
-    data = without_logical(file, written_out(fastavro.reader(io.BytesIO(file)).writer_schema))
+@pytest.mark.parametrize("stored", ["bytes", {"type": "fixed", "name": "f", "size": 4}])
+@pytest.mark.parametrize(
+    ("wrap", "inside"),
+    [
+        (lambda kind: ["null", "string", MICROS, kind], lambda value: value),
+        (lambda kind: {"type": "array", "items": ["long", kind]}, lambda value: [value]),
+        (lambda kind: of_fields("inner", a=kind, b=["int", "string"]), lambda v: {"a": v, "b": 1}),
+    ],
+)
+def test_a_decimal_of_a_union_is_its_number(
+    tmp_path: Path, stored: Any, wrap: Any, inside: Any
+) -> None:
+    """It lost its meaning there, and its row was rejected; digits beyond the schema's count."""
+    own = {"type": stored} if isinstance(stored, str) else stored
+    kind = wrap({**own, "logicalType": "decimal", "precision": 5, "scale": 2})
+    values = [inside(n.to_bytes(4, "big", signed=True)) for n in (53, -150, 2**31 - 1)]
 
-    schema = json.loads(json.dumps(fastavro.reader(io.BytesIO(data)).writer_schema))
+    found, rejects = ingested(tmp_path, kind, values, "jsonb")
 
-    [_, field] = schema["fields"]
-    assert [one.get("logicalType") for one in field["type"][2:]] == ["timestamp-micros", None]
+    said = [json.dumps(inside(f)) for f in (0.53, -1.5, 21474836.47)]
+    assert (found, rejects) == ({n: s.replace(" ", "") for n, s in enumerate(said)}, 0)
+
+
+def test_a_decimal_of_a_union_without_bytes_takes_only_its_row_down(tmp_path: Path) -> None:
+    assert ingested(tmp_path, ["string", DECIMAL], [b"", "a"], "jsonb") == ({1: '"a"'}, 1)
 
 
 def test_a_precision_beyond_arrow_makes_objects_or_wide_decimals() -> None:
@@ -233,4 +249,4 @@ def test_a_few_names_do_not_stand_for_a_million_types() -> None:
     for number in range(1, 30):
         kind = of_fields(f"b{number}", l=kind, r=f"b{number - 1}")
     with pytest.raises(ValueError, match="too many types"):
-        written_out(of_fields("r", a=kind))
+        written_out(of_fields("inner", a=kind))

@@ -1,5 +1,6 @@
 """The data files of a version of a Delta table, without the rows that its marks delete."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +17,9 @@ from pyarrow.dataset import (
     ParquetFragmentScanOptions,
     ParquetReadOptions,
 )
+from pyarrow.fs import LocalFileSystem
 
+from strata.adopt.peer import REPLACE
 from strata.errors import InvalidRequest
 
 MARKED: Final = "deletionVectors"  # the feature of tables whose rows are deleted by marks
@@ -118,7 +121,42 @@ def fragments_of(address: str, table: DeltaTable) -> list[Fragment]:
     plain = _Unfeatured(address, version=table.version())
     columns = pa.schema(table.schema().to_arrow())
     files = plain.to_pyarrow_dataset(schema=columns, parquet_read_options=OPTIONS)
-    return list(files.get_fragments())
+    return [_at_its_place(one, _root(table)) for one in files.get_fragments()]
+
+
+def _at_its_place(fragment: Fragment, root: str) -> Fragment:
+    """Return a data file that is opened where it is; the library looks for all below the table.
+
+    A log may name a file by its whole path, as that of a clone does for those of another table.
+    Raises: InvalidRequest for a file of another store, which only the library's own reader finds.
+    """
+    path = _named(fragment.path, root)
+    if "://" in path:
+        raise InvalidRequest(
+            "the table has files of another table, and they do not show here what changed",
+            file=path,
+            cure=f"{REPLACE}; or make a deep clone of it",
+        )
+    if path == fragment.path and not path.startswith("/"):
+        return fragment
+    system = LocalFileSystem() if path.startswith("/") else fragment.filesystem
+    return fragment.format.make_fragment(
+        path, filesystem=system, partition_expression=fragment.partition_expression
+    )
+
+
+def _root(table: DeltaTable) -> str:
+    return unquote(table.table_uri).rstrip("/") + "/"
+
+
+def _named(path: str, root: str) -> str:
+    """Return the path of a data file below its table, or all of that of one elsewhere.
+
+    >>> _named("file:///lake/t/a.parquet", "file:///lake/t/"), _named("file:/x.parquet", "s3://b/")
+    ('a.parquet', '/x.parquet')
+    """
+    local = re.compile("^file:(//)?(?=/)")
+    return local.sub("", path).removeprefix(local.sub("", root))
 
 
 def has_marks(table: DeltaTable) -> bool:
@@ -143,11 +181,11 @@ def _marks(table: DeltaTable) -> dict[str, Marks]:
 
     Whether the protocol mentions marks does not matter: the library obeys those that it does not.
     """
-    root = unquote(table.table_uri).rstrip("/") + "/"
+    root = _root(table)
     found = pa.table(table.deletion_vectors())
     pairs = zip(found.column("filepath").to_pylist(), found.column("selection_vector"), strict=True)
     return {
-        unquote(path).removeprefix(root): ~kept.values.to_numpy(zero_copy_only=False)
+        _named(unquote(path), root): ~kept.values.to_numpy(zero_copy_only=False)
         for path, kept in pairs
     }
 

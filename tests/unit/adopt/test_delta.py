@@ -28,6 +28,7 @@ def mirror() -> Mirror:
 
 
 def world(folder: Path, *, feed: bool = True, parted: bool = False) -> DeltaWorld:
+    folder.mkdir(exist_ok=True)
     return DeltaWorld(folder, feed=feed, parted=parted)
 
 
@@ -470,3 +471,68 @@ def test_a_record_that_has_no_mark_of_the_commit_is_read(tmp_path: Path) -> None
 
     assert peer.recall("0").name == peer.version(0).name
     assert not peer.overtaken("0", peer.version(0))
+
+
+def cloned(source: DeltaWorld, folder: Path, begin: str) -> DeltaWorld:
+    """Return a table whose log names the data files of another one, as Spark's shallow clones."""
+    log = folder / "delta/_delta_log"
+    log.mkdir(parents=True)
+    lines = []
+    for file in sorted((Path(source.at) / "_delta_log").glob("*.json")):
+        for entry in map(json.loads, file.read_text().splitlines()):
+            if "metaData" in entry:
+                entry["metaData"]["id"] = "0b5a7f1e-4a0f-4c1e-9d0e-3f1d8a2b7c66"
+            if "add" in entry:
+                entry["add"]["path"] = f"{begin}{source.at}/{entry['add']['path']}"
+            lines.append(json.dumps(entry))
+    (log / f"{0:020}.json").write_text("\n".join(lines))
+    clone = DeltaWorld.__new__(DeltaWorld)
+    clone.at, clone.extra, clone.how = str(folder / "delta"), [], {}
+    return clone
+
+
+@pytest.mark.parametrize("begin", ["file://", "file:", ""])
+@pytest.mark.parametrize("in_place", [None, InPlace(0.5)])
+def test_a_clone_that_names_files_of_another_table_is_followed(
+    tmp_path: Path, mirror: Mirror, begin: str, in_place: InPlace | None
+) -> None:
+    """Its files were looked for below the clone, and said to be removed."""
+    source = world(tmp_path / "a b", feed=False)
+    clone = cloned(source, tmp_path / "c", begin)
+    assert mirror.adopt(clone.peer(), in_place=in_place).how == "whole"
+    assert mirror.read() == clone.rows() == source.rows()
+
+    clone.append([(4, "b")], 0)
+    hide_rows(clone.at, 0, [0])
+    assert mirror.adopt(clone.peer(), in_place=in_place).how == "files"
+    assert mirror.read() == clone.rows() != source.rows()
+    mirror.adopt(clone.peer(), all_anew=True)
+    assert mirror.read() == clone.rows()
+
+
+def test_a_file_of_the_table_may_be_named_by_its_whole_path(tmp_path: Path, mirror: Mirror) -> None:
+    source = world(tmp_path / "a", feed=False)
+    clone = cloned(source, tmp_path / "c", "file://")
+    for file in Path(source.at).glob("*.parquet"):
+        shutil.copy(file, clone.at)
+    log = Path(clone.at) / f"_delta_log/{0:020}.json"
+    log.write_text(log.read_text().replace(source.at, clone.at))
+    mirror.adopt(clone.peer())
+    hide_rows(clone.at, 0, [1])
+
+    assert mirror.adopt(clone.peer()).how == "files"
+    assert mirror.read() == clone.rows()
+    assert sum(mirror.read().values()) == 1
+
+
+def test_files_of_another_store_are_left_to_the_library(tmp_path: Path) -> None:
+    source = world(tmp_path / "a", feed=False)
+    clone = cloned(source, tmp_path / "c", "s3://lake")
+    peer = clone.peer()
+    version = peer.version(None)
+
+    assert not peer.files(version)
+    with pytest.raises(InvalidRequest, match="files of another table") as refused:
+        peer.changes(version, version)
+    assert str(refused.value.details["file"]).startswith("s3://lake/")
+    assert "deep clone" in (refused.value.cure or "")

@@ -29,6 +29,7 @@ from strata.adopt.delta_files import (
     live_rows,
 )
 from strata.adopt.delta_log import commit_of
+from strata.adopt.inner import field_paths
 from strata.adopt.peer import (
     CHANGE_TYPE,
     REPLACE,
@@ -185,11 +186,35 @@ class DeltaPeer:
                 feature=MAPPED,
                 cure=REPLACE,
             )
+        self._check_added(old, new)
         # Who deletes by marks need not write the feed, and the library does not derive it then.
         fed = feed and _fed(after) and _fed(before) and _feed_shows(old, new)
         marked = fed and any(map(has_marks, (before, after)))
         found = self._by_feed(old, new) if fed and not marked else None
         return found or self._by_files(old, new)
+
+    def _check_added(self, old: PeerVersion, new: PeerVersion) -> None:
+        """Refuse columns, or fields in them, that came with values which kept files had already.
+
+        Rows of kept files are not read again; they are taken to be null in what came.
+        Cost: reads the footers of kept files if something came.
+        """
+        came = field_paths(new.columns).keys() - field_paths(old.columns).keys()
+        if not came:
+            return
+        with reading_peer("deltalake", self.address, KNOWN):
+            before, after = data_files(self.at, old.handle), data_files(self.at, new.handle)
+            for file in before.keys() & after.keys():
+                had = came & field_paths(after[file].fragment.physical_schema).keys()
+                if had:
+                    raise InvalidRequest(
+                        "a column came to the table, and files of before have values of it",
+                        table=self.address,
+                        version=new.shown,
+                        column=".".join(min(had)),
+                        file=file,
+                        cure=REPLACE,
+                    )
 
     def _by_feed(self, old: PeerVersion, new: PeerVersion) -> VersionDifference | None:
         """Return the change feed between two versions; None if it was off in between."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from strata.adopt.delta import DeltaPeer
 from strata.adopt.delta_log import UNKNOWN
 from strata.adopt.in_place import InPlace
 from strata.errors import InvalidRequest, Unavailable
-from tests.support.adopted import DeltaWorld, Mirror, rows_of
+from tests.support.adopted import DeltaWorld, Mirror, hashed, rows_of
 from tests.support.damaged_pages import write_damaged
 from tests.support.marked import hide_rows, put_beside
 
@@ -536,3 +537,40 @@ def test_files_of_another_store_are_left_to_the_library(tmp_path: Path) -> None:
         peer.changes(version, version)
     assert str(refused.value.details["file"]).startswith("s3://lake/")
     assert "deep clone" in (refused.value.cure or "")
+
+
+@pytest.mark.parametrize("feed", [True, False])
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_column_that_comes_with_values_of_kept_files_is_refused(
+    tmp_path: Path, nested: bool, feed: bool
+) -> None:
+    """The shard had null in their rows, the table what the files had all the time."""
+    at = str(tmp_path)
+    conf = {"delta.enableChangeDataFeed": "true"} if feed else {}
+    inside = pa.array([{"x": 1, "y": 2}])
+    column = inside if nested else pa.array([7])
+    write_deltalake(at, pa.table({"id": [1], "a": column}), configuration=conf)
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    (whole,) = [line for line in told if "metaData" in line]
+    schema = json.loads(whole["metaData"]["schemaString"])
+    if nested:
+        schema["fields"][1]["type"]["fields"].pop()
+    else:
+        schema["fields"].pop()
+    less = {"metaData": {**whole["metaData"], "schemaString": json.dumps(schema)}}
+    for number, line in enumerate((less, whole), 1):
+        (tmp_path / f"_delta_log/{number:020}.json").write_text(json.dumps(line))
+    mirror, peer = Mirror(), DeltaPeer.open(at)
+    mirror.create(["id int64", "a record<x:int64>"] if nested else ["id int64"])
+    mirror.adopt(peer, wanted=1)
+    if nested:
+        mirror.widen("a", "record<x:int64,y:int64>")
+    else:
+        mirror.add("a", "int64")
+
+    with pytest.raises(InvalidRequest, match="files of before have values") as refused:
+        mirror.adopt(peer)
+    assert refused.value.details["column"] == ("a.y" if nested else "a")
+    mirror.adopt(peer, all_anew=True)
+    assert mirror.read() == Counter([hashed({"id": 1, "a": {"x": 1, "y": 2} if nested else 7})])

@@ -9,7 +9,7 @@ from strata.ingest.counts import Counts, total
 from strata.ingest.ledger import Ledger
 from strata.ingest.quarantine import catch_up, write_index
 from strata.ingest.readers.position import StreamProgress
-from strata.ingest.readers.turns import NO_TURNS, Turns, all_turns, check_turns
+from strata.ingest.readers.turns import Turns, all_turns, check_turns, of_tables
 from strata.ingest.steps import bounds
 from strata.ingest.task import NAMES_MAX, IngestReport, Step, TaskResult, Work
 from strata.machine.machine import Machine
@@ -80,7 +80,8 @@ class Committer:
             raise Conflict(
                 "other source files were taken in meanwhile", shard=state.name, cure="run again"
             )
-        check_turns(self.ledger.turns(), turns_shown(work.step, results))
+        turns = turns_shown(work.step, results)
+        check_turns(self.ledger.turns(), turns, state.spec.source.tables)
         return None
 
     def _append(
@@ -149,10 +150,9 @@ class Committer:
 
 
 def turns_shown(step: Step, results: Sequence[TaskResult]) -> Turns:
-    """Return the turns of a batch's stream; rows that come again on purpose show none."""
-    if step.again or step.format is not None:
-        return NO_TURNS
-    return all_turns(result.turns for result in results)
+    """Return the turns of a batch's stream; rows that come again on purpose show only tables."""
+    turns = all_turns(result.turns for result in results)
+    return of_tables(turns) if step.again or step.format is not None else turns
 
 
 def _numbered(results: Sequence[TaskResult]) -> list[WrittenPart]:

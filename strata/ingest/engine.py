@@ -200,7 +200,8 @@ def _in_order(  # noqa: PLR0913, PLR0917  as `ingest_steps`
                     found = list(islice(results, len(next(ready))))
                     check_verified(state, work.step, found, None if dry_run else machine)
                     check_rejected(state.spec, work.step, found)
-                    check_turns(committer.ledger.turns(), turns_shown(work.step, found))
+                    turns = turns_shown(work.step, found)
+                    check_turns(committer.ledger.turns(), turns, state.spec.source.tables)
                     yield finish(work, found)
 
 

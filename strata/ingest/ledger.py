@@ -178,7 +178,10 @@ class Ledger:
         if progress is None and gone["epoch"].null_count < len(gone):
             progress = self.progress()
         kept = gone["turns"].null_count < len(gone)
-        shown = done_turns(self.turns(), turns) if turns or kept else {}
+        known = self.turns() if turns or kept else {}
+        shown = done_turns(known, turns)
+        if shown == known and not kept:
+            shown = {}  # other rows say it
         older = progress.older - _begun(rest) if progress and progress.older else ()
         new = _table(taken, token, progress, shown, older)
         before = self.consumed

@@ -10,7 +10,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.readers.change import WHOLE
 from strata.ingest.readers.source import RawFile
 from strata.ingest.readers.stream_tables import of_several_tables
-from strata.ingest.readers.turns import SNAPSHOT, Turn, Turns
+from strata.ingest.readers.turns import SNAPSHOT, Turn, Turns, table_turns
 from strata.ingest.task import IngestTask
 from strata.ingest.values.cast import Rows
 from strata.ingest.values.no_row import message_of
@@ -115,9 +115,9 @@ def turns_of(raw: RawFile, task: IngestTask, at: Rows) -> Turns:
     source, tables = task.spec.source, raw.tables
     if source.envelope != "debezium" or raw.ops is None:
         return {}
+    found = dict(table_turns(tables.known, placed=raw.places is not None))
     if not of_several_tables(source.tables):
-        return _turns(_Own(raw, task, at, np.ones(raw.count, bool)))
-    found: dict[str, Turn] = {}
+        return found | _turns(_Own(raw, task, at, np.ones(raw.count, bool)))
     for number, table in enumerate(tables.of_number):
         found |= _turns(_Own(raw, task, at, tables.of_row == number, table, f"{table}: "))
     return found

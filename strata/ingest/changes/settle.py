@@ -15,7 +15,6 @@ from strata.ingest.plan import whole_task
 from strata.ingest.readers.cures import AGAIN
 from strata.ingest.readers.position import Course, Leg, StreamProgress, follow
 from strata.ingest.readers.rejects import details
-from strata.ingest.readers.stream_tables import check_tables
 from strata.ingest.task import IngestReport, Step, TaskResult, Work
 from strata.ingest.verify import sampling
 from strata.machine.machine import Machine
@@ -158,12 +157,11 @@ def check_verified(
 
 
 def check_rejected(spec: ShardSpec, step: Step, results: Sequence[TaskResult]) -> None:
-    """Refuse a run that lost too many of its rows, or whose files are of several tables.
+    """Refuse a run that lost too many of its rows.
 
     Raises: InvalidRequest, naming the first of them.
     """
     counts = total(result.counts for result in results)
-    check_tables(counts.tables, spec.source.tables, shard=spec.name)
     rows, rejected = counts.rows, counts.rejected
     share = spec.source.max_rejected if step.format is None else 1.0
     allowed = max(share * rows, min(FEW, rows / 2)) if share > 0 else 0

@@ -164,7 +164,8 @@ def file_changes(raw: RawFile, task: IngestTask) -> FileChanges:
     the shard declares that such rows are refused.
     """
     relation = task.relation
-    check_tables(raw.tables.known, task.spec.source.tables, file=raw.file)
+    placed = raw.places is not None
+    check_tables(raw.tables.known, task.spec.source.tables, placed=placed, file=raw.file)
     check_columns(raw, task)
     wanted = [
         WantedColumn(

@@ -51,25 +51,43 @@ def table_of(origin: Any) -> str | None:
     return ".".join(part for part in parts if isinstance(part, str) and part)
 
 
-def check_tables(tables: Collection[str], declared: Sequence[str], **where: Any) -> None:
-    """Refuse changes of a table that is not declared, or of several if none is.
+def check_tables(
+    tables: Collection[str],
+    declared: Sequence[str],
+    *,
+    before: Collection[str] = (),
+    placed: bool = False,
+    **where: Any,
+) -> None:
+    """Refuse changes of a table that is not declared, or of several if only one may come.
 
+    `before`: tables whose changes came earlier. `placed`: changes have positions in a log.
     Raises: InvalidRequest, naming the tables, and `where` they are.
     """
-    found = sorted(tables)
-    if declared:
-        found = [name for name in found if not any(_is_meant(name, one) for one in declared)]
-    if len(found) > (0 if declared else 1):
-        raise InvalidRequest(
-            "changes of a table that source.tables does not name"
-            if declared
-            else "changes of several tables come as one",
-            **where,
-            tables=found[:SHOWN],
-            cure="give each table a folder and a shard of its own (Debezium has a topic for each); "
-            "or, if their rows belong together, as those of shards and partitions do, name them: "
-            f'source.tables: ["{_pattern(found)}"]',
-        )
+    others = [name for name in tables if not _is_declared(name, declared)]
+    found = sorted({*tables, *(name for name in before if _is_declared(name, declared))})
+    cure = "give each table a folder and a shard of its own (Debezium has a topic for each)"
+    if others:
+        problem = "changes of a table that source.tables does not name"
+        found = sorted(others)
+    elif len(found) > 1 and not of_several_tables(declared):
+        problem = "changes of several tables come as one"
+    elif placed and len({name.split(".")[0] for name in found}) > 1:
+        problem = "changes of several databases come as one, and each has positions of its own"
+        raise InvalidRequest(problem, **where, tables=found[:SHOWN], cure=cure)
+    else:
+        return
+    raise InvalidRequest(
+        problem,
+        **where,
+        tables=found[:SHOWN],
+        cure=f"{cure}; or, if their rows belong together, as those of shards and partitions do, "
+        f'name them: source.tables: ["{_pattern(found)}"]; a renamed table by its new name',
+    )
+
+
+def _is_declared(name: str, declared: Sequence[str]) -> bool:
+    return not declared or any(_is_meant(name, one) for one in declared)
 
 
 def of_several_tables(declared: Sequence[str]) -> bool:

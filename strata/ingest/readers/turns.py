@@ -11,15 +11,17 @@ behind it is of another one.
 A place is that in the database's log if there is one; redelivered rows have their own. Otherwise it
 is that in the batch, and all of a batch that was committed comes before it.
 
-Of several tables that fill one shard, each has turns of its own: they are altered one by one.
+Of several tables that fill one shard, each has turns of its own: they are altered one by one. That
+changes of a table come at all is kept as one, too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from strata.errors import InvalidRequest
+from strata.ingest.readers.stream_tables import check_tables
 
 COMMITTED: Final = 0  # the place of a turn in a stream without positions
 
@@ -46,6 +48,7 @@ class Turn:
 
 Turns = Mapping[str, Turn]  # by column and name; of several tables, by table as well
 SNAPSHOT: Final = ""  # also the key of its turn
+TABLE: Final = "\n"  # begins the key of a table whose changes came; its place: 1 with positions
 NO_TURNS: Final[Turns] = MappingProxyType({})
 
 
@@ -68,11 +71,30 @@ def done_turns(known: Mapping[str, int], turns: Turns) -> Mapping[str, int]:
     return found
 
 
-def check_turns(known: Mapping[str, int], turns: Turns) -> None:
+def table_turns(tables: Iterable[str], *, placed: bool) -> Turns:
+    """Return the turns by which changes of these tables come; `placed`: they have positions."""
+    return {f"{TABLE}{name}": Turn(name, False, int(placed), None, True) for name in tables}
+
+
+def of_tables(turns: Turns) -> Turns:
+    """Return those of the turns that name a table."""
+    return {key: turn for key, turn in turns.items() if key.startswith(TABLE)}
+
+
+def check_turns(known: Mapping[str, int], turns: Turns, declared: Sequence[str]) -> None:
     """Refuse a batch with a row that is from behind a turn and does not show it.
 
+    And one with changes of another table than came before, if it is not `declared`.
     Raises: InvalidRequest, naming file, line and column.
     """
+    came = {key: place for key, place in known.items() if key.startswith(TABLE)}
+    shown = of_tables(turns)
+    check_tables(
+        [turn.column for turn in shown.values()],
+        declared,
+        before=[key.removeprefix(TABLE) for key in came],
+        placed=any(came.values()) or any(turn.done for turn in shown.values()),
+    )
     for key, turn in turns.items():
         places = [place for place in (known.get(key), turn.done) if place is not None]
         if turn.undone is not None and places and turn.undone > min(places):

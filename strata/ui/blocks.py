@@ -1,7 +1,8 @@
 """The spine of one state as blocks: a batch is a block, a run a strip of it, parts are its cells.
 
 Where a state has more parts than a page can hold, neighbours of a run share a cell. So a page stays
-small for any number of parts; one block alone is drawn in detail.
+small for any number of parts; one block alone is drawn in detail. Of very many parts a page opens
+no manifest: blocks have no cells then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from strata.state.state import Batch, State
 from strata.store.open import Stores
 
 CELLS: Final = 1_200  # in one picture
+DRAWN_PARTS: Final = 1 << 19  # at most: each costs a server 300 bytes and a microsecond
 _COLUMNS: Final = ("key", "run", "size_bytes", "rows", "layout", "stats_version", "t_low", "t_high")
 
 
@@ -53,6 +55,7 @@ class Box:
     upper: int
     updates: int
     size_bytes: int
+    runs: int
     parts: int
     bare: int  # parts without statistics
     strips: tuple[Strip, ...]
@@ -92,6 +95,11 @@ class Picture:
         """Return all blocks in time order."""
         return [block for slot in self.slots for block in slot.blocks]
 
+    @property
+    def drawn(self) -> bool:
+        """Return whether the parts of its blocks are drawn."""
+        return sum(block.parts for block in self.blocks) <= DRAWN_PARTS
+
 
 def picture_of(
     stores: Stores, state: State, *, chosen: int | None = None, cells: int = CELLS
@@ -99,7 +107,7 @@ def picture_of(
     """Return the picture of a state; `chosen`: of one batch only, by its number.
 
     A manifest that an old state names and that was swept leaves its block without cells.
-    Cost: every manifest.
+    Cost: the manifests of up to `DRAWN_PARTS` parts; none if there are more.
     """
     total = sum(batch.parts for batch in state.batches) or 1
     slots, number, first = [], 0, state.upper
@@ -110,6 +118,7 @@ def picture_of(
             if chosen is None or chosen == number:
                 drawn = total if chosen is None else batch.parts
                 share = max(1, round(cells * batch.parts / max(drawn, 1)))
+                share = share if drawn <= DRAWN_PARTS else 0
                 block, low, of_parts = _block(stores, state, batch, number, share)
                 blocks.append(block)
                 sizes |= of_parts
@@ -136,9 +145,9 @@ def picture_of(
 def _block(
     stores: Stores, state: State, batch: Batch, number: int, share: int
 ) -> tuple[Box, int, dict[str, int]]:
-    """Return a batch as a block, its earliest time, and the sizes of its parts."""
+    """Return a batch as a block, its earliest time, and the sizes of its parts; `share`: cells."""
     table = None
-    if batch.manifest is not None:
+    if batch.manifest is not None and share:
         try:
             table = manifest_of(stores, state.name, batch, _COLUMNS)
         except Corrupt:
@@ -160,10 +169,11 @@ def _block(
         batch.upper,
         batch.updates,
         batch.size_bytes,
+        len(batch.runs),
         batch.parts,
         batch.parts - batch.stats_parts,
         strips,
-        table is not None or batch.manifest is None,
+        table is not None or batch.manifest is None or not share,
     )
     return block, low, sizes
 

@@ -49,6 +49,7 @@ STATES: Final = 256  # former states that the evidence is drawn from
 FINDINGS: Final = 10  # shown on a page
 PATIENCE: Final = 0.7  # seconds that a page waits for Spark; then it asks again by itself
 LATEST: Final = 12  # operations on a page
+ASKED_PARTS: Final = 1 << 17  # that a shared server asks of a filter: each takes 10 microseconds
 TEXT_MAX: Final = 20_000  # characters of one text
 FRAME_CELLS: Final = 300  # cells of such a picture
 
@@ -264,11 +265,23 @@ class ConsolePages:
         if not where.strip():
             return None, "", False
         try:
+            self._check_parts(state, where)
             return self.analyst.answer(state, where, PATIENCE), "", False
         except StillAsking:
             return None, "", True
         except InvalidRequest as error:
             return None, str(error), False
+
+    def _check_parts(self, state: State, where: str) -> None:
+        """Refuse to keep a server that many share busy for long. Raises: InvalidRequest."""
+        parts = sum(batch.parts for batch in state.batches)
+        if parts > ASKED_PARTS and not self.analyst.takes_any:
+            raise InvalidRequest(
+                "this page asks shards of fewer parts what a filter would skip",
+                parts=parts,
+                most=ASKED_PARTS,
+                cure=f"strata explain {quoted(state.name)} --where {sql_word(where)}",
+            )
 
     def _helped(self, state: State, answer: WhatIf | None, *, asks: bool) -> "Helped | None":
         """Return what would skip more of the parts that a filter keeps; None if it keeps none."""

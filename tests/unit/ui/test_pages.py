@@ -29,13 +29,15 @@ from strata.store.open import Stores
 from strata.sums.run import maintain_sums
 from strata.sums.wish import SumsWish
 from strata.ui import blocks, facts
+from strata.ui import pages as ui_pages
 from strata.ui.blocks import CELLS, picture_of
 from strata.ui.evidence import EvidencePoint, LadderEvent, evidence_svg
 from strata.ui.needs import ASKED
-from strata.ui.pages import ConsolePages, policy
+from strata.ui.pages import Asked, ConsolePages, policy
 from strata.ui.shown import whole_names
 from strata.ui.svg import element, spine_svg
 from strata.ui.web import COOKIE, console, of_token
+from strata.ui.what_if import Analyst
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY
 from tests.support.console import DAY, NAME, RELATION, filled, pages_of
 from tests.support.stored import create, killed, memory_stores, settings
@@ -305,6 +307,39 @@ def test_a_picture_holds_every_part_once(stores: Stores) -> None:
     drawn = str(spine_svg(picture))
     assert drawn.count('class="hatched"') == 1
     assert drawn.count("bare") == 1
+
+
+def test_of_very_many_parts_a_page_opens_no_manifest(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request read all manifests: a server's memory was gone at 10,000,000 parts."""
+    whole = pages_of(stores)
+    shared = replace(whole, analyst=Analyst(stores, Settings()))
+    asked = Asked(where="n > 24")
+    before = shared.shard("", NAME, asked)
+    assert "of 6 parts skipped" in before.replace("</strong>", "")
+    assert "too many parts" not in before
+
+    monkeypatch.setattr(blocks, "DRAWN_PARTS", 5)
+    monkeypatch.setattr(ui_pages, "ASKED_PARTS", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "manifest_of", None)  # it is not called
+        page = shared.shard("", NAME, asked)
+
+    assert "strata explain shard --where" in page
+    assert "These are too many parts to be drawn" in page
+    assert page.count('class="block"') == 6
+    assert '<rect class="part' not in page
+    assert runs_of(page) == runs_of(before)
+    assert "too many parts" not in shared.shard("", NAME, Asked(batch=1))
+    assert "of 6 parts skipped" in whole.shard("", NAME, asked).replace("</strong>", "")
+    monkeypatch.setattr(blocks, "DRAWN_PARTS", 0)
+    assert "This batch has too many parts" in shared.shard("", NAME, Asked(batch=1))
+
+
+def runs_of(page: str) -> list[str]:
+    """Return the table of batches, without what it says around it."""
+    return re.findall(r'<td class="n">[^<]*</td>', page.partition("Batches as a table")[2])
 
 
 def test_blocks_are_as_wide_as_their_time(stores: Stores) -> None:

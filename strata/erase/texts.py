@@ -23,10 +23,17 @@ from strata.erase.spellings import begins_word, pattern_of
 from strata.errors import Corrupt
 from strata.format.pack import unpack
 from strata.ingest.quarantine import AGAIN
+from strata.ingest.readers.kept import KEPT
 from strata.kernels.arrays import Bools
 from strata.store.keys import BlobKind, parse_key
 
 _ARROW: Final = b"ARROW1"
+_KEPT: Final = KEPT.encode()
+_TEXTS: Final = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
+    pa.types.is_fixed_size_binary,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,12 @@ class Terms:
             raise _unsearchable(key, error) from error
 
     def _line(self, line: bytes) -> bool:
-        return any(map(self.within, _said_in(orjson.loads(line))))
+        return any(map(self._says, _said_in(orjson.loads(line))))
+
+    def _says(self, value: bytes) -> bool:
+        """Return whether a value mentions a term; one that is a whole row, in some value of it."""
+        kept = value.startswith(_KEPT)
+        return any(map(self.within, _kept_texts(value))) if kept else self.within(value)
 
     def rows(self, batch: pa.RecordBatch | pa.Table) -> Bools:
         """Return which rows mention a term in a text, or in bytes, at any depth.
@@ -100,7 +112,7 @@ class Terms:
         return np.zeros(len(array), np.bool_)
 
     def _each(self, values: Iterator[bytes]) -> Bools:
-        return np.fromiter((self.within(value) for value in values), np.bool_)
+        return np.fromiter(map(self._says, values), np.bool_)
 
     def in_blob(self, key: str, data: bytes) -> bool:
         """Return whether a blob that is no part mentions a term.
@@ -113,7 +125,7 @@ class Terms:
             raise _unsearchable(key, error) from error
 
     def _found(self, piece: bytes | pa.Table) -> bool:
-        return self.within(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())
+        return self._says(piece) if isinstance(piece, bytes) else bool(self.rows(piece).any())
 
 
 def _said_in(row: dict[str, Any]) -> Iterator[bytes]:
@@ -121,6 +133,29 @@ def _said_in(row: dict[str, Any]) -> Iterator[bytes]:
     for name, value in row.items():
         if isinstance(value, str) and not (name == "file" and value.startswith(AGAIN)):
             yield b64decode(value) if name == "raw_base64" else value.encode()
+
+
+def _kept_texts(value: bytes) -> Iterator[bytes]:
+    """Yield the texts and bytes of a row that is kept as a table."""
+    with pa.ipc.open_stream(b64decode(value.removeprefix(_KEPT))) as reader:
+        for column in reader.read_all().columns:
+            for chunk in column.chunks:
+                yield from _texts_in(chunk)
+
+
+def _texts_in(array: pa.Array) -> Iterator[bytes]:
+    """Yield the texts and bytes of an array, at any depth, also those that are not UTF-8."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        yield from _texts_in(array.dictionary)
+    elif pa.types.is_map(kind):
+        yield from (*_texts_in(array.keys), *_texts_in(array.items))
+    elif pa.types.is_nested(kind):
+        inside = array.flatten() if pa.types.is_struct(kind) else [array.flatten()]
+        for part in inside:
+            yield from _texts_in(part)
+    elif any(test(kind) for test in _TEXTS):
+        yield from array.cast(pa.large_binary()).drop_null().to_pylist()
 
 
 def _pieces(key: str, data: bytes) -> Iterator[bytes | pa.Table]:

@@ -4,12 +4,16 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strata.erase.texts import Terms
+from strata.ingest.quarantine import rejected
 from tests.support.erasing import erased, places_of
 from tests.unit.ingest.test_engine import World
 
@@ -37,6 +41,12 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "CSV in JSON": lambda text: json.dumps('1,"' + text.replace('"', '""') + '",2'),
     "a path": lambda text: f"s3://b/name={quote(text, safe='')}/1.csv",
 }
+KEPT_IN: dict[str, tuple[pa.DataType, Callable[[bytes], Any]]] = {
+    "string": (pa.binary(), bytes),
+    "list<string>": (pa.list_(pa.binary()), lambda one: [b"x", one, b"y"]),
+    "map<string>": (pa.map_(pa.string(), pa.binary()), lambda one: [("a", one), ("b", b"y")]),
+    "record<a: string>": (pa.struct({"a": pa.binary()}), lambda one: {"a": one}),
+}
 BESIDE = ("", " ", "\t", "\n", "\r", "\b", ",", "\u00fc", "\U0001f600", "'", '"', "\\", "\x01")
 
 
@@ -63,6 +73,30 @@ def test_a_term_that_begins_within_another_hit_is_found() -> None:
 def test_a_row_in_an_encoding_that_nobody_declared_is_found(encoding: str) -> None:
     raw = b64encode("1,MÜLLER,Müller".encode(encoding)).decode()
     assert Terms(("Müller",)).lines("x", orjson.dumps({"raw": "1,M", "raw_base64": raw})) == [True]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16-le"])
+@pytest.mark.parametrize("kind", KEPT_IN)
+def test_a_row_that_is_no_text_is_searched_as_it_is_kept(
+    tmp_path: Path, kind: str, encoding: str
+) -> None:
+    """The text for people escapes such bytes, and the whole row lay beside it; both stayed."""
+    pairs = {"id": "int64", "name": kind, "n": "int16"}
+    columns = [{"name": name, "type": its} for name, its in pairs.items()]
+    source = {"format": "parquet", "max_rejected": 0.9}
+    world = World(tmp_path, columns=columns, source=source)
+    values = [b"ann", "J\u00f6rg M\u00fcller".encode(encoding), b"eve"]
+    arrow, made = KEPT_IN[kind]
+    names = pa.array([made(value) for value in values], arrow)
+    rows = pa.table({"id": [0, 1, 2], "name": names, "n": [0, 99999, 99999]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    assert world.ingest(str(tmp_path / "a.parquet"), lower=0, upper=1)["rejected"] == 2
+
+    found = erased(world.stores, "s", "id", 7, "J\u00f6rg M\u00fcller")
+
+    assert (found["rejected_rows"], found["rows_about"], found["complete"]) == (1, 1, True)
+    [left] = [row for some in rejected(world.stores, "s") for row in some.rows]
+    assert b"eve" in left["raw"]
 
 
 def test_composed_and_decomposed_characters_are_one() -> None:

@@ -13,7 +13,8 @@ of the same text. As there, in a session with other settings all parts are read.
 
 A query fails with an explanation if compaction has moved times that it has not read yet, if the
 shard was restored or created again behind what the query has read, and if a column has got another
-type since the query began: it would be read as what it was.
+type since the query began, or its name has gone to another column: that would be read as what it
+was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +87,8 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Keep the request; each stretch is cut into `tasks` tasks."""
         self.wish, self.settings = wish, settings
         self.tasks, self.schema = tasks, schema
-        self._retyped: frozenset[str] | None = None  # by the user's own schema; None: not seen yet
+        # By name, the id of each column, and whether the user's own schema has another type
+        self._columns: dict[str, tuple[int, bool]] | None = None  # None: not seen yet
         self._last: dict[str, int] | None = None  # where this run of the query ends; None: never
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -126,7 +128,8 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         state = held_state(stores, self.wish.shard, self.settings.read)
         if altered := self._altered(state):
             raise InvalidRequest(
-                "columns of the shard have another type than when this query began",
+                "columns of the shard have another type than when this query began, or the names "
+                "of others",
                 shard=state.name,
                 columns=altered,
                 cure="load the stream anew and start the query: it goes on from its checkpoint",
@@ -166,10 +169,11 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _altered(self, state: State) -> list[str]:
         """Return the columns that were altered since the first look, which this may be."""
-        now = frozenset(retyped(state.relation, self.schema))
-        if self._retyped is None:
-            self._retyped = now
-        return sorted(now - self._retyped)
+        other = retyped(state.relation, self.schema)
+        now = {name: (id, name in other) for name, id in state.relation.ids.items()}
+        before = self._columns = self._columns or now
+        both = now.keys() & before.keys() & {*self.schema.fieldNames()}
+        return sorted(n for n in both if now[n] not in (before[n], (before[n][0], False)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the partition's rows in exactly the schema that Spark expects."""

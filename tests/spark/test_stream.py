@@ -22,7 +22,7 @@ from strata.read.changes import plan_changes
 from strata.spark import where_option
 from strata.spark.front.option import question
 from strata.spark.stream import UPPER, ChangesWish, StrataStreamReader
-from strata.state.schema import WidenColumn
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from strata.state.tombstone import drop
 from tests.support.shards import (
     COLUMNS,
@@ -170,6 +170,25 @@ def test_a_running_query_does_not_read_a_widened_column_as_what_it_was(
 
     again = StrataStreamReader(ChangesWish(NAME), events.settings, 1, schema)
     assert again.partitions(start, again.latestOffset(start, None)), "whose schema is its own"
+
+
+@pytest.mark.parametrize("goes", [DropColumn("number"), RenameColumn("number", "former")])
+def test_a_running_query_does_not_read_another_column_of_its_name(
+    events: Events, goes: Change
+) -> None:
+    """Its target had the values of both, as if they were of one column."""
+    schema = StructType([StructField("number", IntegerType())])
+    running = StrataStreamReader(ChangesWish(NAME), events.settings, 1, schema)
+    start = running.latestOffset({UPPER: 0}, None)
+    for change in (goes, AddColumn("number", parse_type("int32"))):
+        change_schema(Machine(events.stores), NAME, change)
+    Machine(events.stores).append(NAME, token="more", lower=3000, upper=3001)
+
+    with pytest.raises(InvalidRequest, match=r"the names of others.*number.*load the stream anew"):
+        running.partitions(start, running.latestOffset(start, None))
+
+    again = StrataStreamReader(ChangesWish(NAME), events.settings, 1, schema)
+    assert again.partitions(start, again.latestOffset(start, None)), "which reads the new one"
 
 
 def test_a_stream_refuses_what_only_a_read_has(

@@ -50,6 +50,7 @@ from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
 from strata.model.near import one_of
+from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings
 from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
@@ -58,6 +59,7 @@ from strata.session.session import CORES
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import (
     AnalysedFilter,
+    check_unaltered,
     fits_task,
     given_filter,
     question,
@@ -68,6 +70,7 @@ from strata.spark.quiet_end import end_planning_quietly
 from strata.spark.rows import (
     TASKS_PER_CORE,
     PartReader,
+    in_schema,
     rows_ddl,
     task_parts,
     wanted_columns,
@@ -177,6 +180,8 @@ class Guarded(InputPartition):
 class StrataSource(DataSource):
     """The data source: schema and reader of one shard at one time."""
 
+    relation: Relation | None = None  # for which `schema` was made; None: the user gave one
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
@@ -185,6 +190,7 @@ class StrataSource(DataSource):
     def schema(self) -> str:
         """Return the shard's columns by name, then t and d."""
         _, state = request(dict(self.options)).open()
+        self.relation = state.relation
         return rows_ddl(wanted_columns(state.relation, None))
 
     def reader(self, schema: StructType) -> "StrataReader":
@@ -192,7 +198,7 @@ class StrataSource(DataSource):
         asked = request(dict(self.options))
         if asked.start is not None:
             raise InvalidRequest("only a stream has a start", option="start", cure="as_of")
-        return StrataReader(asked, schema)
+        return StrataReader(asked, schema, self.relation)
 
     def streamReader(self, schema: StructType) -> StrataStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of the changes of the columns in `schema`."""
@@ -204,7 +210,8 @@ class StrataSource(DataSource):
                 "a stream of changes has no such option", option=wrong[0], cure=cure
             )
         wish = ChangesWish(asked.shard, asked.start, asked.question, asked.pushdown)
-        return StrataStreamReader(wish, asked.settings(), _most_tasks(), schema)
+        most = _most_tasks()
+        return StrataStreamReader(wish, asked.settings(), most, schema, self.relation)
 
 
 class _Bonus:
@@ -229,20 +236,29 @@ class _Bonus:
 class StrataReader(DataSourceReader):
     """Plans on the state and the manifests, reads parts in tasks."""
 
-    def __init__(self, asked: ReadOptions, schema: StructType) -> None:
-        """Keep the request; stores are opened where they are used."""
+    def __init__(
+        self, asked: ReadOptions, schema: StructType, relation: Relation | None = None
+    ) -> None:
+        """Keep the request; stores are opened where they are used.
+
+        `relation`: for which the schema was made; None: it is the user's own.
+        """
         self.asked = asked
         self.schema = schema
+        self.relation = relation
         self.pushed: list[PushedFilter] = []
         self.pushFilters = _Bonus(self)  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition for each task.
 
-        Raises: InvalidRequest for an unreadable `as_of` or an unknown column.
+        Raises: InvalidRequest for an unreadable `as_of`, an unknown column, and one that is
+        another, or of another type, than when the DataFrame was loaded.
         """
         stores, state = self.asked.hold()
         wanted_columns(state.relation, self._names())
+        before, cure = self.relation or state.relation, "load the DataFrame anew"
+        check_unaltered(before, state.relation, self.schema, shard=state.name, cure=cure)
         filter, settings = self._filter(state), self.asked.settings()
         at = resolve_moment(stores, state, self.asked.as_of)
         plan = plan_read(stores, state, as_of=at, filter=filter, pushdown=self.asked.pushdown)
@@ -289,12 +305,14 @@ class StrataReader(DataSourceReader):
         return [TaskInput(reader, some) for some in task_parts(plan.parts, most) or ((),)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows in exactly the schema that Spark expects."""
+        """Yield the partition's rows in exactly the schema that Spark expects.
+
+        Raises: InvalidRequest for a value that does not fit the user's own schema.
+        """
         schema = to_arrow_schema(self.schema, timezone="UTC")
         batches = (b for task in self._rightly(partition) for b in _batches(task))
         for batch in self._counted(batches):
-            arrays = [batch.column(field.name).cast(field.type) for field in schema]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield in_schema(batch, schema, self.asked.shard)
 
     def _rightly(self, partition: InputPartition) -> Sequence[TaskInput | Merged]:
         """Return the input of this task, without the filter if this is not the filter's session."""

@@ -156,6 +156,29 @@ def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Record
         first += batch.num_rows
 
 
+def in_schema(batch: pa.RecordBatch, schema: pa.Schema, shard: str) -> pa.RecordBatch:
+    """Return rows in the columns and types of a schema, which may be a user's own.
+
+    Raises: InvalidRequest for a value that does not fit.
+    """
+    arrays = []
+    for asked in schema:
+        values = batch.column(asked.name)
+        try:
+            arrays.append(values.cast(asked.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidRequest(
+                "a value does not fit the type that the schema of this read gives its column",
+                shard=shard,
+                column=asked.name,
+                type=str(values.type),
+                asked=str(asked.type),
+                reason=str(error),
+                cure="leave the schema out, or give the column its own type and cast it in Spark",
+            ) from error
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def fewer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in fewer batches, since each costs Spark as much as hundreds of rows.
 

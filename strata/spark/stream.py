@@ -34,11 +34,18 @@ from strata.history.metrics import Metrics
 from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state
+from strata.model.schema import Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.time import MIN_TIME
 from strata.read.changes import Stretch, plan_changes, planned_stretch
-from strata.spark.front.option import AnalysedFilter, fits_task, given_filter, retyped
-from strata.spark.rows import PartReader, group_parts, wanted_columns, worthwhile_tasks
+from strata.spark.front.option import AnalysedFilter, check_unaltered, fits_task, given_filter
+from strata.spark.rows import (
+    PartReader,
+    group_parts,
+    in_schema,
+    wanted_columns,
+    worthwhile_tasks,
+)
 from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
@@ -82,13 +89,20 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans stretches of time on the newest state, reads their parts in tasks."""
 
     def __init__(
-        self, wish: ChangesWish, settings: Settings, tasks: int, schema: StructType
+        self,
+        wish: ChangesWish,
+        settings: Settings,
+        tasks: int,
+        schema: StructType,
+        relation: Relation | None = None,
     ) -> None:
-        """Keep the request; each stretch is cut into `tasks` tasks."""
+        """Keep the request; each stretch is cut into `tasks` tasks.
+
+        `relation`: for which the schema was made; None: it is the user's own.
+        """
         self.wish, self.settings = wish, settings
         self.tasks, self.schema = tasks, schema
-        # By name, the id of each column, and whether the user's own schema has another type
-        self._columns: dict[str, tuple[int, bool]] | None = None  # None: not seen yet
+        self._relation = relation
         self._last: dict[str, int] | None = None  # where this run of the query ends; None: never
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -111,7 +125,7 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         stores = open_stores(self.settings.store)
         state = Machine(stores).load(self.wish.shard)
-        self._altered(state)
+        self._seen(state)
         _check_history(stores, state, start)
         last = self._last
         if (state.upper if last is None else last[UPPER]) <= start[UPPER]:
@@ -126,14 +140,13 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         stores = open_stores(self.settings.store)
         state = held_state(stores, self.wish.shard, self.settings.read)
-        if altered := self._altered(state):
-            raise InvalidRequest(
-                "columns of the shard have another type than when this query began, or the names "
-                "of others",
-                shard=state.name,
-                columns=altered,
-                cure="load the stream anew and start the query: it goes on from its checkpoint",
-            )
+        check_unaltered(
+            self._seen(state),
+            state.relation,
+            self.schema,
+            shard=state.name,
+            cure="load the stream anew and start the query: it goes on from its checkpoint",
+        )
         _check_history(stores, state, start)
         _check_history(stores, state, end)
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
@@ -167,23 +180,21 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             one.guard = StreamGuard(session, stores.settings, state, number, count)
         return found
 
-    def _altered(self, state: State) -> list[str]:
-        """Return the columns that were altered since the first look, which this may be."""
-        other = retyped(state.relation, self.schema)
-        now = {name: (id, name in other) for name, id in state.relation.ids.items()}
-        before = self._columns = self._columns or now
-        both = now.keys() & before.keys() & {*self.schema.fieldNames()}
-        return sorted(n for n in both if now[n] not in (before[n], (before[n][0], False)))
+    def _seen(self, state: State) -> Relation:
+        """Return the relation when the stream was loaded; else at the first look, perhaps this."""
+        self._relation = self._relation or state.relation
+        return self._relation
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the partition's rows in exactly the schema that Spark expects."""
+        """Yield the partition's rows in exactly the schema that Spark expects.
+
+        Raises: InvalidRequest for a value that does not fit the user's own schema.
+        """
         assert isinstance(partition, ChangesOf)
         schema = to_arrow_schema(self.schema, timezone="UTC")
         reader, stretch = _rightly(partition)
         for batch in reader.read(stretch.parts):
-            rows = stretch.within(batch)
-            arrays = [rows.column(field.name).cast(field.type) for field in schema]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield in_schema(stretch.within(batch), schema, self.wish.shard)
 
 
 def _end_of(stores: Stores, state: State) -> dict[str, int]:

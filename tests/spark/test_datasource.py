@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructType
 
+from strata.decide.plan import plan_read
 from strata.expr.nodes import Call, Column, Literal
+from strata.machine.machine import Machine
+from strata.maintain.schema import change_schema
+from strata.model.types import parse_type
 from strata.session.session import CORES
 from strata.spark import rows, where_option
 from strata.spark.datasource import StrataReader, request
 from strata.spark.front.pushed import pushed_filter
+from strata.state.schema import AddColumn, DropColumn, WidenColumn
 from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -87,6 +93,44 @@ def test_a_users_schema_chooses_the_columns(
     for row, count in events.contents().items():
         expected[row[list(COLUMNS).index("price")], row[0]] += count
     assert Counter({k: n for k, n in found.items() if n}) == expected
+
+
+def test_a_value_that_a_users_schema_cannot_hold_is_named(spark: SparkSession, config: str) -> None:
+    """It was an error of Arrow without a column or a cure."""
+    frame = reader(spark, config).schema("d bigint, carrier int").load()
+
+    with pytest.raises(PySparkException, match=r"column='carrier'.*leave the schema out"):
+        frame.collect()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("level", "float64"), ("number", "int64"), ("number", "another")]
+)
+def test_a_frame_does_not_read_an_altered_column_as_what_it_was(
+    spark: SparkSession, tmp_path: Path, column: str, kind: str
+) -> None:
+    """A double was rounded to the nearest float; a long ended the query with an error of Arrow."""
+    mine = copied(tmp_path)
+    where = tmp_path / "strata.toml"
+    store = mine.settings.store
+    where.write_text(f'[store]\nblob = "{store.blob}"\nconsensus = "{store.consensus}"\n')
+    frame = reader(spark, str(where)).load().select(column)
+    change = partial(change_schema, Machine(mine.stores), NAME)
+    if kind == "another":
+        change(DropColumn(column))
+        change(AddColumn(column, parse_type("int32")))
+    else:
+        change(WidenColumn(column, parse_type(kind)))
+
+    with pytest.raises(PySparkException, match=f"{column}.*load the DataFrame anew"):
+        frame.collect()
+
+    assert reader(spark, str(where)).load().select(column).count() == frame_rows(mine)
+
+
+def frame_rows(events: Events) -> int:
+    """Return how many updates a frame has, which consolidates nothing."""
+    return sum(ref.rows for ref in plan_read(events.stores, events.state).fetched)
 
 
 def test_consolidated_rows_come_once(spark: SparkSession, events: Events, config: str) -> None:

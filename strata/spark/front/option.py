@@ -186,6 +186,26 @@ def retyped(relation: Relation, schema: StructType) -> tuple[str, ...]:
     return tuple(field.name for field in schema if _is_other(relation, field))
 
 
+def check_unaltered(
+    before: Relation, relation: Relation, schema: StructType, *, shard: str, cure: str
+) -> None:
+    """Refuse to read columns by a schema that was made for another relation, `before`.
+
+    Values of another type would be rounded, or fail; those of another column are not meant.
+    Raises: InvalidRequest, naming the columns.
+    """
+    both = before.by_name.keys() & relation.by_name.keys() & {*schema.fieldNames()}
+    altered = sorted(n for n in both if before.by_name[n] != relation.by_name[n])
+    if altered:
+        raise InvalidRequest(
+            "columns of the shard have another type than when this query began, or the names of "
+            "others",
+            shard=shard,
+            columns=altered,
+            cure=cure,
+        )
+
+
 def _is_other(relation: Relation, field: StructField) -> bool:
     number = column_id(relation, field.name)
     if number is None:

@@ -21,6 +21,7 @@ from strata.expr.filter import Filter
 from strata.format.columns import D, T, child
 from strata.format.manifest import PartRef, part_refs
 from strata.format.values.view import to_view
+from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
@@ -123,6 +124,25 @@ def _check(state: State, lower: int, upper: int) -> None:
         )
 
 
+def check_same_life(stores: Stores, state: State, read: int, commit_ms: int) -> None:
+    """Refuse to go on behind changes of another life of the shard, all before the time `read`.
+
+    `commit_ms`: when the last of them were committed; 0: unknown, or none was read.
+    Raises: InvalidRequest.
+    """
+    if not commit_ms:
+        return
+    if read > state.upper or commit_ms_before(stores.blob, state, read) != commit_ms:
+        raise InvalidRequest(
+            "this query has read changes that the shard does not have: it was restored or created "
+            "again",
+            shard=state.name,
+            read=read,
+            upper=state.upper,
+            cure="begin anew, with a new checkpoint and a new target",
+        )
+
+
 def changes(
     stores: Stores,
     state: State,
@@ -188,12 +208,15 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
     exception from it ends the listening. `where` makes the plain filter for the relation of a
     state; each stretch has the relation of its moment. `planned` hears of each plan.
     Raises: as `plan_changes`, when compaction has overtaken the listener; InvalidRequest when the
-    filter or a column no longer fits the relation.
+    filter or a column no longer fits the relation, and when the shard was restored or created anew.
     """
+    committed = 0  # when what was read last was
     while True:
         state = Machine(stores).load(name)
+        check_same_life(stores, state, lower, committed)
         if state.upper > lower:
             state = held_state(stores, name, settings)
+            check_same_life(stores, state, lower, committed)
             filter = None if where is None else where(state)
             stretch, plan = planned_stretch(stores, state, lower, state.upper, filter)
             planned(state, plan, filter)
@@ -201,6 +224,6 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
                 stores, state, stretch, filter=filter, columns=columns, settings=settings
             )
             yield stretch, kept_while(stores, state, settings, "listen", rows)
-            lower = stretch.upper
+            lower, committed = stretch.upper, commit_ms_before(stores.blob, state, stretch.upper)
         else:
             wait()

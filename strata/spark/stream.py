@@ -27,7 +27,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from strata.errors import InvalidRequest
 from strata.format.columns import D, T
 from strata.history import usage
 from strata.history.metrics import Metrics
@@ -37,7 +36,7 @@ from strata.machine.reader_hold import held_state
 from strata.model.schema import Relation
 from strata.model.settings import Settings, StoreSettings
 from strata.model.time import MIN_TIME
-from strata.read.changes import Stretch, plan_changes, planned_stretch
+from strata.read.changes import Stretch, check_same_life, plan_changes, planned_stretch
 from strata.spark.front.option import AnalysedFilter, check_unaltered, fits_task, given_filter
 from strata.spark.rows import (
     PartReader,
@@ -126,7 +125,7 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stores = open_stores(self.settings.store)
         state = Machine(stores).load(self.wish.shard)
         self._seen(state)
-        _check_history(stores, state, start)
+        check_same_life(stores, state, start[UPPER], start.get(COMMIT, 0))
         last = self._last
         if (state.upper if last is None else last[UPPER]) <= start[UPPER]:
             return start
@@ -147,8 +146,8 @@ class StrataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             shard=state.name,
             cure="load the stream anew and start the query: it goes on from its checkpoint",
         )
-        _check_history(stores, state, start)
-        _check_history(stores, state, end)
+        check_same_life(stores, state, start[UPPER], start.get(COMMIT, 0))
+        check_same_life(stores, state, end[UPPER], end.get(COMMIT, 0))
         names = [name for name in self.schema.fieldNames() if name not in (T, D)]
         wish = self.wish
         filter = given_filter(wish.question, wish.shard, state.relation, self.schema)
@@ -201,22 +200,6 @@ def _end_of(stores: Stores, state: State) -> dict[str, int]:
     """Return the offset behind all that a shard has."""
     committed = commit_ms_before(stores.blob, state, state.upper)
     return {UPPER: state.upper, COMMIT: committed, CLOCK: stores.clock()}
-
-
-def _check_history(stores: Stores, state: State, offset: Mapping[str, int]) -> None:
-    """Refuse to go on behind an offset of another life of the shard. Raises: InvalidRequest."""
-    read, upper = offset.get(COMMIT), offset[UPPER]
-    if not read:
-        return
-    if upper > state.upper or commit_ms_before(stores.blob, state, upper) != read:
-        raise InvalidRequest(
-            "this query has read changes that the shard does not have: it was restored or created "
-            "again",
-            shard=state.name,
-            read=upper,
-            upper=state.upper,
-            cure="begin anew, with a new checkpoint and a new target",
-        )
 
 
 def _rightly(partition: ChangesOf) -> tuple[PartReader, Stretch]:

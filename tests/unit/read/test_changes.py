@@ -78,6 +78,26 @@ def test_who_listens_hears_of_each_plan(stores: Stores) -> None:
     assert heard == [(30, 29, where), (40, 39, where)]
 
 
+@pytest.mark.parametrize("upper", [10, 30, 40])
+def test_who_listens_does_not_go_on_in_another_life_of_the_shard(
+    stores: Stores, upper: int
+) -> None:
+    """Behind what it had read came another shard's rows; of a shorter one it waited for more."""
+    spec, waits = Machine(stores).load("shard").spec, iter([1])
+
+    def wait() -> None:
+        assert next(waits, None), "it would wait for ever"
+        Machine(stores).drop("shard", by="ann", reason="due", force=True)
+        Machine(stores).create(spec, revive=True)
+        append(stores, "shard", 0, upper, [table(RELATION, [(upper, upper - 1, 1)])])
+
+    heard = listen(stores, "shard", 20, wait=wait)
+    assert [row["n"] for batch in next(heard)[1] for row in batch.to_pylist()] == [20, 29]
+
+    with pytest.raises(InvalidRequest, match="restored or created again"):
+        next(heard)
+
+
 def test_a_stretch_that_is_not_complete_is_refused(stores: Stores) -> None:
     state = Machine(stores).load("shard")
     for lower, upper in ((0, 31), (21, 20)):

@@ -32,8 +32,9 @@ from strata.audit.seen import pairs_of, with_pairs
 from strata.audit.soft import Evaluator, quarantine_of
 from strata.audit.softly import audited_share, counts_of, softly
 from strata.audit.verdict import FORMAT_CHECK, Summary, Verdict, count, verdict_table
-from strata.errors import Conflict, InvalidRequest
+from strata.errors import Conflict, Fenced, InvalidRequest
 from strata.expr.nodes import Expr
+from strata.machine.ledger import is_of_life
 from strata.machine.machine import Machine
 from strata.model.runner import Runner
 from strata.rollout.basis import basis_of, recorded_basis
@@ -275,7 +276,14 @@ def _record(
     number = "1 mismatch" if len(bad) == 1 else f"{len(bad)} mismatches"
     found = f"{number} in {scope.run}, the first in {bad[0].part}" if bad else ""
     for race in range(RACES):
-        counts = _evidence(machine, machine.load(state.name), scope, verdicts, exprs, percent)
+        newest = machine.load(state.name)
+        if not bad and not is_of_life(machine.stores.blob, newest, state):
+            raise Fenced(
+                "the shard was dropped, or restored, while it was validated: this is no evidence",
+                shard=state.name,
+                cure="validate it again",
+            )
+        counts = _evidence(machine, newest, scope, verdicts, exprs, percent)
         move = partial(
             record,
             key=key,

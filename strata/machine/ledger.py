@@ -145,6 +145,16 @@ def commit_ms_before(blob: Blob, state: State, position: int) -> int:
     return 0 if commit is None else commit.at_ms
 
 
+def is_of_life(blob: Blob, state: State, before: State) -> bool:
+    """Return whether a state is of the same life as an earlier one.
+
+    The shard was not dropped and created again since, nor restored to a point before it.
+    """
+    position = before.upper
+    known = commit_ms_before(blob, before, position)
+    return state.upper >= position and commit_ms_before(blob, state, position) == known
+
+
 def mark_of(token: str) -> int:
     """Return four bytes of the hash of a token, as a number."""
     return int.from_bytes(hashlib.blake2b(token.encode(), digest_size=4).digest())

@@ -16,11 +16,13 @@ import pytest
 from strata.audit.run import Scope, validate_shard
 from strata.audit.soft import Evaluated, replay_command
 from strata.audit.verdict import SCHEMA
-from strata.errors import InvalidRequest
+from strata.errors import Fenced, InvalidRequest
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef
+from strata.machine.machine import Machine
 from strata.model.runner import serial
 from strata.model.settings import StoreSettings
+from strata.state.state import Evidence
 from tests.support.audited import ID, WHERE, World, lie, world_in
 from tests.support.shards import NAME
 
@@ -110,6 +112,23 @@ def test_a_mismatch_that_does_not_come_again_trips_nothing(world: World) -> None
     assert report.totals()["errors"] == report.summaries[0].parts_skipped > 0
     assert "a second time: 1 accepted rows" in report.verdicts[0].error
     assert report.mode_after == report.mode_before
+
+
+def test_another_life_of_the_shard_gets_no_evidence(world: World) -> None:
+    """It counted parts towards its next step that it never had."""
+    machine, before = Machine(world.stores), world.state
+
+    def judge(filter: Filter, refs: Sequence[PartRef]) -> list[Evaluated]:
+        if world.state.seqno == before.seqno:
+            machine.drop(NAME, by="ann", reason="due", force=True)
+            machine.create(before.spec, revive=True)
+        return world.judge(filter, refs)
+
+    with pytest.raises(Fenced, match="while it was validated"):
+        world.validate(judge)
+
+    state = world.state
+    assert (state.rollout.mode, state.rollout.evidence, state.verdicts) == ("soft", Evidence(), ())
 
 
 @pytest.mark.parametrize(

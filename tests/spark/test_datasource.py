@@ -15,16 +15,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as ds
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from strata.decide.plan import plan_read
+from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Column, Literal
 from strata.machine.machine import Machine
 from strata.maintain.schema import change_schema
+from strata.model.schema import Column as Declared
+from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.session.session import CORES
 from strata.spark import rows, where_option
 from strata.spark.datasource import StrataReader, request
+from strata.spark.front.option import check_unaltered
 from strata.spark.front.pushed import pushed_filter
 from strata.state.schema import AddColumn, DropColumn, WidenColumn
 from tests.support.shards import COLUMNS, NAME, UPPER, Events, copied, counted, let_skip
@@ -126,6 +130,20 @@ def test_a_frame_does_not_read_an_altered_column_as_what_it_was(
         frame.collect()
 
     assert reader(spark, str(where)).load().select(column).count() == frame_rows(mine)
+
+
+def test_a_column_that_may_be_null_by_now_is_what_it_was() -> None:
+    """Only a user's own schema may have promised that it has no nulls."""
+    before, now = (
+        Relation(n, (Declared(1, "n", parse_type("int64"), nullable=bool(n)),), (), ())
+        for n in (0, 1)
+    )
+    asked = StructType([StructField("n", LongType())])
+    check_unaltered(before, now, asked, shard=NAME, cure="load it anew")
+
+    promised = StructType([StructField("n", LongType(), nullable=False)])
+    with pytest.raises(InvalidRequest, match="load it anew"):
+        check_unaltered(before, now, promised, shard=NAME, cure="load it anew")
 
 
 def frame_rows(events: Events) -> int:

@@ -194,14 +194,15 @@ def check_unaltered(
     Values of another type would be rounded, or fail; those of another column are not meant.
     Raises: InvalidRequest, naming the columns.
     """
-    both = before.by_name.keys() & relation.by_name.keys() & {*schema.fieldNames()}
-    altered = sorted(n for n in both if before.by_name[n] != relation.by_name[n])
+    both = before.ids.keys() & relation.ids.keys() & {*schema.fieldNames()}
+    altered = {name for name in both if before.ids[name] != relation.ids[name]}
+    altered |= {*retyped(relation, schema)}.difference(retyped(before, schema))
     if altered:
         raise InvalidRequest(
             "columns of the shard have another type than when this query began, or the names of "
             "others",
             shard=shard,
-            columns=altered,
+            columns=sorted(altered),
             cure=cure,
         )
 

@@ -122,7 +122,8 @@ def _retry_for(stores: Stores, settings: Settings, state: State, found: Rejected
     named = tuple(row for one in rows if (row := _by_present_names(one, before, state)))
     if len(named) < len(rows):
         return Retried(found.token, len(found.rows), 0, OTHERS)
-    facts = "\0".join([found.token, *(str(row["number"]) for row in rows)])
+    batch = _committed(machine, name, found.token)  # of another life: at another moment
+    facts = "\0".join([found.token, str(batch.at_ms), *(str(row["number"]) for row in rows)])
     token = f"{RETRY}{blake2b(facts.encode(), digest_size=12).hexdigest()}"
     for attempt in count():
         tried = f"{token}-{attempt}" if attempt else token

@@ -1,5 +1,6 @@
 """Rejected rows are a shard of their own: each is there once, and leaves when it is read."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,45 @@ def test_a_quarantine_that_was_dropped_begins_anew(world: World) -> None:
     world.ingest(world.put("b.csv", "id,name\n9,z\n10,y\n11,w\nx,x\n"), lower=10, upper=20)
 
     assert [len(found.rows) for found in rejected(world.stores, "s")] == [3, 1]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_shard_that_is_made_anew_has_rejected_rows_of_its_own(world: World, taken: bool) -> None:
+    """Those of its batches were nowhere, and a retry took in the rows of the shard before it."""
+    spec = world.state.spec
+    widen = partial(change_schema, world.machine, "s", WidenColumn("id", COLUMN_TYPE))
+    file = world.put("a.csv", ROWS)
+    token = world.ingest(file, lower=0, upper=10, token="day-1")["token"]
+    if taken:
+        widen()
+        assert [one.taken for one in retry_rejected(world.stores, world.settings, "s")] == [2]
+    world.machine.drop("s", by="me", reason="begun anew", force=True)
+    world.machine.create(spec, revive=True)
+
+    assert not list(rejected(world.stores, "s"))
+    assert not retry_rejected(world.stores, world.settings, "s")
+    world.put("a.csv", ROWS.replace("70000", "4").replace("2,d", "70002,d"))
+    assert world.ingest(file, lower=0, upper=10, token="day-1")["token"] == token
+    for _ in range(2):
+        [found] = rejected(world.stores, "s")
+        assert [row["raw"] for row in found.rows] == [b"x,c", b"70002,d", b"70001,e"]
+    widen()
+    assert [one.taken for one in retry_rejected(world.stores, world.settings, "s")] == [2]
+
+    [found] = rejected(world.stores, "s")
+    assert [row["raw"] for row in found.rows] == [b"x,c"]
+    assert ids(world) == [1, 3, 4, 70001, 70002]
+
+
+def test_a_batch_that_a_new_shard_took_in_whole_has_no_rejected_rows(world: World) -> None:
+    spec = world.state.spec
+    world.ingest(world.put("a.csv", ROWS), lower=0, upper=10, token="day-1")
+    world.machine.drop("s", by="me", reason="begun anew", force=True)
+    world.machine.create(spec, revive=True)
+    world.ingest(world.put("a.csv", "id,name\n70,e\n"), lower=0, upper=10, token="day-1")
+
+    assert not list(rejected(world.stores, "s"))
+    assert not retry_rejected(world.stores, world.settings, "s")
 
 
 def test_a_run_that_fails_commits_no_rejected_row(world: World) -> None:

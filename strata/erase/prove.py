@@ -33,6 +33,7 @@ from strata.store.open import Stores
 from strata.store.retry import retry
 
 BITS: Final = 24  # of the Bloom filter for each word; then one test in 100,000 errs
+BITS_MIN: Final = 960  # for one row, 64 bits erred once in 1,000; a power of two does as well
 HASHES: Final = 17
 LEFT_MAX: Final = 100  # places that a certificate lists
 
@@ -47,7 +48,7 @@ class Bloom:
     @classmethod
     def of(cls, words: Words) -> "Bloom":
         """Return the filter of some words."""
-        size = max(64, BITS * len(words))
+        size = max(BITS_MIN, BITS * len(words))
         flags = np.zeros(size, np.uint8)
         for places in _places(words, size):
             flags[places] = 1

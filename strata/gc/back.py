@@ -24,11 +24,12 @@ def named_count(live: Live) -> int:
 def brought_back(machine: Machine, name: str) -> int:
     """Restore each blob that is set aside and that the newest state names; return how many.
 
+    A dropped shard names none.
     Cost: lists what is set aside; reads each manifest of the state. Memory: the keys that it names.
     Raises: Corrupt for a damaged manifest.
     """
     blob, head = machine.stores.blob, machine.load(name, dropped=True)
-    if head.dropped is not None or not isinstance(blob, Expunging):
+    if not isinstance(blob, Expunging):
         return 0
     aside = retry(lambda: {info.key for info in blob.set_aside(shard_prefix(name))})
     count = 0

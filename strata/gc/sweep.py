@@ -139,8 +139,7 @@ def _judged(
     machine: Machine, name: str, look: Callable[[], tuple[SweepReport, Reach]]
 ) -> tuple[SweepReport, Reach]:
     """Look, and again where blobs that the newest state names were restored. Raises: as `look`."""
-    # A dropped shard may come back, and then it names what is dead now.
-    newest = partial(of_newest, machine, name, look, lambda both: both[1].head.dropped is not None)
+    newest = partial(of_newest, machine, name, look)
     try:
         report, found = newest()
     except Corrupt:  # perhaps of a manifest that is set aside

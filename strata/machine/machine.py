@@ -210,11 +210,7 @@ class Machine:
         while keep < KEEP_AT_MOST and self._since_ms(head, keep) > now_ms - keep_ms:
             keep = min(2 * keep, KEEP_AT_MOST)
         below = min(head.seqno - keep + 1, readable_from(head, now_ms))
-        if below > FIRST_SEQNO:
-            below = self._documents.base(name, below)
-        if below <= FIRST_SEQNO:
-            return 0
-        return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
+        return self.forget_before(name, below) if below > FIRST_SEQNO else 0
 
     def forget_before(self, name: str, seqno: int) -> int:
         """Drop all states before `seqno`, which no reader may hold, and return how many.
@@ -222,8 +218,6 @@ class Machine:
         Documents that the state `seqno` builds upon stay.
         """
         below = self._documents.base(name, seqno)
-        if below <= FIRST_SEQNO:
-            return 0
         return self._retry(partial(self.stores.consensus.truncate, state_key(name), below))
 
     def _since_ms(self, head: State, back: int) -> int:

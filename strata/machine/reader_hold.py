@@ -165,8 +165,7 @@ def _ahead(found: Hold, now_ms: int, lease_ms: int) -> bool:
 
     Nobody can give it back, and it would keep all that is stored until then.
     """
-    mine = found.name.startswith(PREFIX)
-    return mine and (found.expires_ms or 0) > now_ms + 2 * lease_ms + AHEAD_MS
+    return (found.expires_ms or 0) > now_ms + 2 * lease_ms + AHEAD_MS
 
 
 def _lives(found: Hold, until_ms: int) -> bool:

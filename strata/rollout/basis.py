@@ -100,7 +100,7 @@ def _keep(place: Path, text: str) -> None:
         draft.replace(place)
     except OSError:
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
+            draft.unlink()
 
 
 def _seal(root: Path) -> str:

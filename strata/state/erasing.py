@@ -50,7 +50,6 @@ def begin(state: State, now_ms: int, *, erasure: Erasure) -> tuple[State, Erasur
 
     Raises: InvalidRequest while another erasure is under way.
     """
-    check_alive(state)
     found = state.erasing
     if found is None:
         return step(state, now_ms, erasing=erasure), erasure

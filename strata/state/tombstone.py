@@ -45,7 +45,7 @@ def drop(
         state, now_ms, dropped=stone, spine=Spine(), holds=(), writers=(), commits=(), ledger=(),
         verdicts=(), merges=(), merging=(), catalog=None, consumed=None, tripped=None,
         suppressed=None, erasing=None,
-        generation=state.generation + 1, generation_ms=max(now_ms, 1), fence=state.generation + 1,
+        generation=state.generation + 1, fence=state.generation + 1,
     )  # fmt: skip
     return following, stone
 
@@ -70,7 +70,7 @@ def in_use_by(state: State, now_ms: int) -> tuple[str, ...]:
 def revive(state: State, now_ms: int, *, spec: ShardSpec) -> tuple[State, int]:
     """Begin the shard anew, empty, as `spec` declares it; return its generation.
 
-    Column ids are not reused. A rule that was wrong stays in quarantine: statistics end with the
+    Columns get their ids anew. A rule that was wrong stays in quarantine: statistics end with the
     rows that they are about, and rules do not. Raises: InvalidRequest for a shard that was not
     dropped.
     """

@@ -97,8 +97,8 @@ class Removal:
     stores: Stores
     shard: str
     finder: Finder
-    filter: Filter | None = None
-    suppresses: bool = True  # whether ingest is to leave the rows out from now on
+    filter: Filter | None
+    suppresses: bool  # whether ingest is to leave the rows out from now on
     runner: Runner = serial
     patience: Waiting = field(default_factory=Waiting)
     log: Log = lambda _: None

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from strata.erase.spellings import pattern_of
 from strata.erase.texts import Terms
 from strata.ingest.quarantine import rejected
 from tests.support.erasing import erased, places_of
@@ -119,3 +120,17 @@ def test_a_rejected_row_of_a_file_with_tabs_goes(tmp_path: Path) -> None:
     assert places_of(world.stores, bob) == []
     assert (found["rows"], found["rejected_rows"], found["complete"]) == (1, 1, True)
     assert places_of(world.stores, "bad")
+
+
+def test_a_quote_is_found_where_sql_or_csv_doubles_it() -> None:
+    assert pattern_of(("o'neil",)).search(b"name = 'o''neil'")
+    assert pattern_of(('the "boss"',)).search(b'1,"the ""boss"""')
+
+
+@pytest.mark.parametrize("term", ["jos\u00e9 x", "\u00a35 each", "\U0001f600 smith", "a/b\tc"])
+def test_a_letter_is_found_however_json_and_addresses_escape_it(term: str) -> None:
+    pattern = pattern_of((term,))
+
+    for text in (json.dumps(term), json.dumps(json.dumps(term)), quote(term), term):
+        assert pattern.search(text.lower().encode()), text
+    assert not pattern.search(json.dumps(f"{term}y").lower().encode())

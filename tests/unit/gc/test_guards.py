@@ -70,6 +70,15 @@ def test_a_commit_that_names_no_deleted_blob_changes_nothing_about_a_sweep() -> 
     world.check()
 
 
+def test_a_manifest_that_nobody_has_deleted_is_not_looked_for() -> None:
+    world, orphan = dead_batch()
+    nowhere = keys.manifest_key("s", "0f" * 16)
+    name_it = partial(world.machine.apply, "s", partial(naming, key=nowhere))
+
+    assert gc.collect(world.stores, "s", SETTINGS, meanwhile(name_it)).deleted == 2
+    assert orphan not in world.stored()
+
+
 def test_a_shard_that_comes_back_during_its_sweep_has_all_again() -> None:
     world, _ = dead_batch()
     stored = world.stored()
@@ -185,6 +194,8 @@ def test_a_look_is_believed_where_nothing_changed_and_taken_again_where_it_did()
     assert found(2, doubtful=lambda _: False) == (1, 1)
     assert found(2, fails=True) == (3, 3)
     assert found(99) == (LOOKS + 1, LOOKS + 1)
+    looks.clear()
+    assert of_newest(world.machine, "s", partial(look, 2)) == 1
 
 
 def test_what_is_damaged_in_the_newest_state_is_damaged() -> None:

@@ -6,13 +6,16 @@ from functools import partial
 import pytest
 
 from strata import gc
-from strata.gc.verdicts import SEEN_DAYS, Fate
+from strata.errors import Corrupt
+from strata.gc.reach import reach
+from strata.gc.verdicts import SEEN_DAYS, Fate, Judge
 from strata.maintain.estimate import RUNS_MAX
 from strata.model.settings import GcSettings, Settings, UsageSettings
 from strata.state.codec import LedgerNode, encode_commits, encode_nodes
 from strata.state.state import State
 from strata.state.step import step
 from strata.store import keys
+from strata.store.interface import BlobInfo
 from tests.support.garbage import HOUR, SETTINGS, World
 
 DAY = 24 * HOUR
@@ -79,6 +82,21 @@ def test_a_generation_at_the_fence_may_still_be_committed_and_one_behind_it_may_
     )
 
     assert [fate(world, key) for key in (at, behind, ahead)] == [Fate.YOUNG, Fate.DEAD, Fate.YOUNG]
+
+
+def test_a_blob_of_a_generation_that_began_meanwhile_is_young() -> None:
+    """Another sweep closed the one of the state that this sweep has looked at."""
+    world = World()
+    found = reach(world.machine, world.state, world.state.fence, world.now_ms)
+    judge = Judge(world.machine, found, SETTINGS.gc, SETTINGS.usage, world.now_ms, [])
+    world.sweep()
+    begun = world.state.generation
+    assert begun > found.head.generation
+    at, ahead = (keys.part_key(keys.part_prefix("s", n), "ab") for n in (begun, begun + 1))
+
+    assert judge.judge(BlobInfo(at, 1, world.now_ms)).fate is Fate.YOUNG
+    with pytest.raises(Corrupt, match="still to come"):
+        judge.judge(BlobInfo(ahead, 1, world.now_ms))
 
 
 def test_the_log_of_filters_is_kept_for_its_days() -> None:
@@ -157,6 +175,20 @@ def test_rejected_rows_of_a_commit_stay_though_only_the_ledger_remembers_it() ->
         put(world, key, 999 * DAY)
 
     assert (fate(world, kept), fate(world, gone)) == (Fate.LIVE, Fate.DEAD)
+
+
+def test_a_leaf_of_the_ledger_with_a_commit_that_is_newer_than_the_state_is_young() -> None:
+    """The state that spills it may be under way, or be there already."""
+    world = World()
+    world.append(1)
+    head = world.state
+    newer = replace(head.commits[0], token="new", seqno=head.seqno + 1)
+    for spilled_now in ((*head.commits, newer), (newer,)):
+        data = encode_commits(spilled_now)
+        leaf = put(world, keys.ledger_key("s", 0, 10, keys.content_hash(data)))
+        world.blob.live[leaf] = (data, world.now_ms)
+
+        assert fate(world, leaf) is Fate.YOUNG
 
 
 def test_a_node_of_the_ledger_is_lost_with_one_of_its_leaves() -> None:

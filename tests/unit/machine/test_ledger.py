@@ -15,6 +15,9 @@ from strata.gc.verdicts import Fate
 from strata.machine import ledger as commits
 from strata.machine.ledger import (
     FAN,
+    commit_at,
+    commit_ms_before,
+    commits_after,
     commits_of,
     find,
     foldable,
@@ -22,6 +25,7 @@ from strata.machine.ledger import (
     mark_of,
     spill_old_commits,
 )
+from strata.model.time import MIN_TIME
 from strata.state.codec import LedgerNode, encode_commits, encode_nodes
 from strata.state.state import Commit, State
 from strata.state.transitions import COMMITS_SPILLED, append, create
@@ -159,6 +163,33 @@ def test_a_damaged_leaf_does_not_stop_who_appends() -> None:
     assert lost not in state.ledger, "it was folded"
     with pytest.raises(Corrupt, match="missing"):
         find(blob, state, "t0", None)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("number", [0, 1, 57, 100, 198, 199])
+def test_the_commit_of_a_time_and_those_after_it_are_found_through_all_levels(number: int) -> None:
+    blob = MemoryBlob()
+    state = grown(blob, 200)
+    counting = Counting(blob)
+
+    found = commit_at(blob, state, 10 * number + 9)
+    later = [commit.token for commit in commits_after(counting, state, 10 * number)]
+
+    assert found is not None
+    assert found.token == f"t{number}"
+    assert later == [f"t{n}" for n in range(199, number - 1, -1)]
+    assert all(keys.ledger_range(key)[1] > 10 * number for key in counting.read)
+    assert commit_at(blob, state, 2000) is None
+
+
+def test_a_position_is_known_by_the_commit_that_ends_there_though_it_lasts_a_millisecond() -> None:
+    blob, state = MemoryBlob(), create(spec(), 1)
+    for number in range(3):
+        state, _ = append(state, 100 + number, token=f"t{number}", lower=number, upper=number + 1)
+
+    found = [commit_ms_before(blob, state, position) for position in (MIN_TIME, 1, 2, 3, 4)]
+
+    assert found == [0, 100, 101, 102, 0]
 
 
 @given(st.lists(st.text(max_size=3), min_size=1, max_size=300, unique=True), st.data())

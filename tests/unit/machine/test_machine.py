@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -16,7 +17,9 @@ from strata.model.settings import StoreSettings
 from strata.state.codec import encode_state
 from strata.state.seal import sealed
 from strata.state.state import State
+from strata.state.step import step
 from strata.state.transitions import Appended, advance_since, append
+from strata.state.versions import forget_known
 from strata.store.interface import Versioned
 from strata.store.keys import state_key
 from strata.store.memory import MemoryBlob, MemoryConsensus
@@ -96,6 +99,13 @@ def test_an_unknown_shard_is_refused_and_the_known_are_named(machine: Machine) -
     ):
         with pytest.raises(InvalidRequest, match="events"):
             call("flight")
+
+
+def test_where_there_is_no_shard_the_cure_is_to_create_one(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="no such shard") as caught:
+        world.machine().load("flights")
+
+    assert "strata create flights" in (caught.value.cure or "")
 
 
 def test_a_name_that_could_lead_astray_is_refused(machine: Machine) -> None:
@@ -435,3 +445,124 @@ def test_states_are_read_back_as_far_as_they_are_stored(machine: Machine, world:
     assert found == [*reversed(world.seqnos()[:-1])]
     assert [s.seqno for s in machine.states_before("events", found[-1] + 1)] == found[-1:]
     assert list(machine.states_before("events", found[-1])) == []
+
+
+def test_a_shard_that_somebody_else_creates_meanwhile_is_that_one(world: World) -> None:
+    """Its first blob may be there before this process has seen its state."""
+    machine, other = world.machine(), world.machine()
+    head = world.consensus.head
+
+    def late(key: str) -> Versioned | None:
+        world.consensus.head = head  # type: ignore[method-assign]
+        other.create(spec())
+        world.blob.set("shards/events/part/1", b"x")
+        return None
+
+    world.consensus.head = late  # type: ignore[method-assign]
+
+    assert machine.create(spec()) == other.load("events")
+
+
+def test_a_document_that_is_missing_among_others_is_said_to_be_missing(
+    machine: Machine, world: World
+) -> None:
+    for number in range(3):
+        add(machine, number, 0)
+    del world.consensus.log[state_key("events")][2]
+    forget_known()
+
+    with pytest.raises(Corrupt, match="missing") as caught:
+        [*machine.states("events")]
+
+    assert caught.value.details["seqno"] == 4
+
+
+def moved(state: State, now_ms: int) -> tuple[State, None]:
+    return step(state, now_ms), None
+
+
+@pytest.mark.parametrize("keep", [1, 3, 9, 10, 11])
+def test_just_as_many_states_stay_as_are_to_be_kept(
+    machine: Machine, world: World, keep: int
+) -> None:
+    for _ in range(9):
+        machine.apply("events", moved, whole=True)
+
+    assert machine.forget("events", keep=keep, keep_ms=-(10**12)) == max(0, 10 - keep)
+    assert world.seqnos() == [*range(max(1, 11 - keep), 11)]
+
+
+def test_of_young_states_no_more_stay_than_there_may_be(
+    machine: Machine, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strata.machine.machine.KEEP_AT_MOST", 6)
+    for _ in range(9):
+        machine.apply("events", moved, whole=True)
+
+    machine.forget("events", keep=1, keep_ms=10**12)
+
+    assert world.seqnos() == [*range(5, 11)]
+
+
+def test_states_of_a_reader_without_a_hold_stay_for_their_time_and_few_others(
+    world: World,
+) -> None:
+    """How many stay is doubled until the oldest of them was the newest too long ago."""
+    now_ms = [0]
+    world.stores = replace(world.stores, clock=lambda: now_ms[0])
+    machine = world.machine()
+    machine.create(spec())
+    for _ in range(19):
+        now_ms[0] += 10
+        machine.apply("events", moved, whole=True)
+
+    machine.forget("events", keep=1, keep_ms=25)
+
+    assert world.seqnos() == [17, 18, 19, 20]
+
+
+def test_a_writer_queues_once_it_has_lost_a_race(machine: Machine, world: World) -> None:
+    turns: list[str] = []
+
+    def turn(key: str) -> AbstractContextManager[bool]:
+        turns.append(key)
+        return nullcontext(False)
+
+    world.consensus.turn = turn  # type: ignore[method-assign]
+    for _ in range(5):
+        machine.apply("events", moved)
+    assert turns == []
+
+    other, races = world.machine(), count()
+
+    def beaten(state: State, now_ms: int) -> tuple[State, None]:
+        if not next(races):
+            other.apply("events", moved)
+        return moved(state, now_ms)
+
+    machine.apply("events", beaten)
+    machine.apply("events", moved)
+
+    assert turns == [state_key("events")] * 2
+
+
+def test_a_writer_whose_turn_it_is_changes_once_and_tries_at_once_again_if_it_lost(
+    machine: Machine, world: World
+) -> None:
+    """Others that do not queue may be faster even then."""
+    world.consensus.turn = lambda _: nullcontext(True)  # type: ignore[method-assign]
+    other, seen = world.machine(), list[int]()
+
+    def beaten_twice(state: State, now_ms: int) -> tuple[State, None]:
+        seen.append(state.seqno)
+        if len(seen) < 3:
+            other.apply("events", moved)
+        return moved(state, now_ms)
+
+    machine.apply("events", beaten_twice)
+
+    assert seen == [1, 2, 3]
+    assert world.seqnos() == [1, 2, 3, 4]
+    assert world.slept == []
+    machine.apply("events", moved)
+    assert world.seqnos() == [1, 2, 3, 4, 5]

@@ -12,9 +12,10 @@ from strata import gc
 from strata.errors import InvalidRequest, Unavailable
 from strata.machine.heartbeat import BEATS
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import PREFIX, SHARES, held_state, kept, reading
+from strata.machine.reader_hold import PREFIX, SHARES, _taken, held_state, kept, reading
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
+from strata.state.state import Hold
 from strata.store.interface import Consensus
 from strata.store.open import Stores
 from tests.support.garbage import HOUR, World
@@ -197,3 +198,43 @@ def test_a_reader_that_slept_too_long_takes_no_hold_on_what_is_gone(world: World
         beat.join(timeout=30)
         assert not beat.is_alive(), "it was fenced, and knows that there is nothing to renew"
     assert world.state == before
+
+
+def test_who_began_under_a_shared_hold_gives_the_own_one_back(world: World) -> None:
+    planned = held_state(world.stores, "s", SETTINGS)
+
+    with kept(world.stores, planned, SOON, "read"):
+        until(lambda: bool(own(world)))
+
+    assert own(world) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expires_ms", "stays"),
+    [
+        (f"{PREFIX}1", LEASE // 2, True),  # others read under it
+        (f"{PREFIX}1", 1, True),
+        (f"{PREFIX}1", -LEASE, True),  # it has just ended by this clock, not by each
+        (f"{PREFIX}1", -LEASE - 1, False),
+        (f"{PREFIX}1", 999 * LEASE, False),  # a clock that was ahead took it
+        ("job", -LEASE - 1, True),  # it is for its owner, or since, to end it
+    ],
+)
+def test_a_reader_that_takes_a_shared_hold_drops_only_shared_ones_that_are_over(
+    world: World, name: str, expires_ms: int, stays: bool
+) -> None:
+    before = Hold(name, world.state.since, world.now_ms + expires_ms, "x", 1)
+
+    taken, _ = _taken(replace(world.state, holds=(before,)), world.now_ms, LEASE)
+
+    assert (before in taken.holds) == stays
+    assert len(taken.holds) == 1 + stays
+    assert _taken(taken, world.now_ms, LEASE)[0] is taken, "another reader just did"
+
+
+def test_who_wants_no_hold_takes_none_at_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strata.machine.reader_hold._Own", None)  # nothing would be called
+    none = ReadSettings(hold_ms=0)
+
+    with reading(world.stores, "s", none, "read"), kept(world.stores, world.state, none, "read"):
+        assert not world.state.holds

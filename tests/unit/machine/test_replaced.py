@@ -12,10 +12,12 @@ import pytest
 from strata import gc
 from strata.backup.save import back_up
 from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
+from strata.machine.replaced import _may_be_swept, noticed, unless_dropped
 from strata.maintain.revert import revert_interval
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.read.folder_sink import ParquetFolder
 from strata.shard import Shard
+from strata.store import keys
 from strata.store.memory import MemoryBlob
 from strata.store.open import Stores
 from strata.sums.run import maintain_sums
@@ -160,3 +162,38 @@ def test_a_lost_part_of_a_shard_that_is_there_is_damage(tmp_path: Path) -> None:
         world.blob.delete(key)
     with pytest.raises(Corrupt, match="a part is missing"):
         READS["scan"](world.stores, ReadSettings(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "swept"),
+    [
+        (keys.part_key(keys.part_prefix("s", 2), "ab"), True),
+        (keys.part_key(keys.part_prefix("s", 3), "ab"), False),  # a writer may still commit it
+        (keys.part_key(keys.part_prefix("s", 4), "ab"), False),
+        (keys.part_key(keys.part_prefix("other", 2), "ab"), False),
+        (keys.verdict_key("s", "run"), False),  # no read needs it
+        ("elsewhere/2", False),
+    ],
+)
+def test_only_what_lies_behind_the_fence_went_with_a_sweep(key: str, swept: bool) -> None:
+    assert _may_be_swept(replace(World().state, fence=3), key) == swept
+
+
+def test_of_a_lost_blob_alone_it_is_known_whose_shard_was_dropped() -> None:
+    world = made()
+    [part, *_] = world.state_parts()
+    dropped(world)
+
+    with pytest.raises(InvalidRequest, match="was dropped"), unless_dropped(world.machine):
+        raise Corrupt("a part is missing", part=part)
+
+
+def test_a_lost_blob_is_damage_where_what_the_state_names_is_not_known() -> None:
+    world = made()
+    manifest = next(batch.manifest for batch in world.state.batches if batch.manifest)
+    _, written_ms = world.blob.live[manifest]
+    world.blob.live[manifest] = (b"damaged", written_ms)
+    gone = keys.part_key(keys.part_prefix("s"), "ab")
+
+    with pytest.raises(Corrupt, match="a part is missing"), noticed(world.machine, "s"):
+        raise Corrupt("a part is missing", part=gone)

@@ -9,6 +9,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.model.loaded import OURS
+from strata.rollout import basis
 from strata.rollout.basis import REPLACED, ROOMS, basis_of, code_of, kept_code, recorded_basis
 from strata.state.transitions import create
 from tests.support.batches import spec
@@ -187,6 +188,26 @@ def one_file(root: Path, text: str) -> str:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return code_of(root)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x[1:]", "x[:1]"), ("f(*x)", "f(x)"), ("for a in b: c", "while a: c")]
+)
+def test_the_same_words_in_another_place_begin_anew(tmp_path: Path, one: str, other: str) -> None:
+    assert one_file(tmp_path, one) != one_file(tmp_path, other)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_code_that_was_replaced_while_it_was_read_has_no_fingerprint(
+    monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    """A look that was due lately is not enough: this one is at once."""
+    monkeypatch.setattr(OURS, "replaced", lambda *, at_once=False: replaced and at_once)
+
+    found = basis._code.__wrapped__()
+
+    assert (found == REPLACED) == replaced
+    assert replaced or found == code_of(STRATA)
 
 
 def test_a_line_that_moves_into_a_block_begins_anew(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def _overtaken(inputs: Sequence[Batch], new: Batch) -> str:
     return ""
 
 
-def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: int = 0) -> None:
+def check_merge(inputs: Sequence[Batch], new: Batch, since: int, digest_shift: int) -> None:
     """Refuse a batch that is not equivalent to `inputs`.
 
     `digest_shift` is the digest of the rows in the newer relation minus that in the relation they

@@ -264,10 +264,10 @@ def test_merges_compare_sums_modulo_two_to_the_64() -> None:
     )
 
     for right in (-2, 2 * MOST):
-        spines.check_merge([one, two], replace(made, diffs_sum=right), one.since)
+        spines.check_merge([one, two], replace(made, diffs_sum=right), one.since, 0)
     for lie in (0, -1, MOST):
         with pytest.raises(Corrupt, match="diffs_sum"):
-            spines.check_merge([one, two], replace(made, diffs_sum=lie), one.since)
+            spines.check_merge([one, two], replace(made, diffs_sum=lie), one.since, 0)
 
 
 SPEC = """

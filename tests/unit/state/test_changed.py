@@ -37,3 +37,10 @@ def test_a_commit_says_what_it_brought_and_nothing_else() -> None:
     before = create(spec(), 0)
     after, _ = append(before, 1, token="a", lower=0, upper=100)
     assert changes_between(before, after) == "0 updates before 1970-01-01T00:00:00.100Z"
+
+
+def test_a_later_commit_does_not_say_again_what_the_one_before_it_brought() -> None:
+    first, _ = append(create(spec(), 0), 1, token="a", lower=0, upper=100)
+    second, _ = append(first, 2, token="b", lower=100, upper=200)
+
+    assert changes_between(first, second) == "0 updates before 1970-01-01T00:00:00.200Z"

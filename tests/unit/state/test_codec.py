@@ -58,7 +58,7 @@ from strata.state.state import (
     Trip,
     Writer,
 )
-from tests.support.batches import spec
+from tests.support.batches import batch, spec
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 COUNT = st.integers(0, 2**53)
@@ -542,3 +542,20 @@ def types_of(value: Any) -> Any:
     if is_dataclass(value):
         return type(value), tuple(types_of(getattr(value, f.name)) for f in fields(value))
     return type(value)
+
+
+def test_statistics_of_a_batch_that_are_not_its_own_are_never_written() -> None:
+    """A bit that flipped in memory would be sealed with the digest of the damage."""
+    right = replace(batch(0, 10, 5), stats_union=b"ARROW", stats_digest=digest_of(b"ARROW"))
+    rows.check_batch(right)
+
+    with pytest.raises(Corrupt, match="statistics of a batch are damaged"):
+        rows.check_batch(replace(right, stats_union=b"ARROX"))
+
+
+@pytest.mark.parametrize(("count", "left"), [(2, 1), (-1, 1), ("1", 1), (None, 1)])
+def test_a_table_whose_counts_do_not_fit_says_how_many_are_left(count: object, left: int) -> None:
+    with pytest.raises(rows.MismatchError, match=f"x.1..items: {count} of {left} left"):
+        rows._grouped([{"items": 2}, {"items": count}], "items", [{}] * 3, "x")
+    with pytest.raises(rows.MismatchError, match="1 items belong to none"):
+        rows._grouped([{"items": 2}], "items", [{}] * 3, "x")

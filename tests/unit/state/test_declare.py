@@ -271,3 +271,37 @@ def test_any_course_of_declarations_ends_with_the_last(courses: list[list[str]])
         assert following.spine == state.spine
         state = following
     assert replace(state, seqno=0, walltime_ms=0).commits == FULL.commits
+
+
+def test_new_columns_of_one_declaration_have_ids_of_their_own() -> None:
+    """Two that share one would be read from the same values."""
+    state = create(parse_spec(BASE), 0)
+    more = [{"name": name, "type": "int64"} for name in ("a", "b", "c")]
+    asked = parse_spec({**BASE, "columns": [*BASE["columns"], *more]})
+
+    following, _ = redeclare(state, 1, asked=asked, seen=state.spec)
+
+    ids = [column.id for column in following.relation.columns]
+    assert len(ids) == len(set(ids)) == 6
+    assert following.next_column_id == max(ids) + 1
+
+
+@pytest.mark.parametrize(
+    ("key", "cure"),
+    [
+        (["id", "kind"], "create a shard with this key"),  # not for a new column
+        (["id", "kind", "size"], "declare key: [id]"),  # as where none is declared
+        (["kind"], "create a shard with this key"),
+    ],
+)
+def test_a_key_that_may_not_change_says_what_helps(key: list[str], cure: str) -> None:
+    found = compared_with(create(parse_spec(BASE), 0), parse_spec({**BASE, "key": key}))
+
+    [refused] = found.refused
+    assert refused.cure.startswith(cure)
+
+
+def test_columns_are_shown_as_the_commands_of_a_schema_write_them() -> None:
+    shown = settings_of(parse_spec(BASE))["columns"]
+
+    assert shown == ["int64 not null", "string", "int16 not null default 3"]

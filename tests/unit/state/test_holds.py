@@ -175,3 +175,60 @@ def test_a_hold_is_renewed_by_its_owner_alone(state: State) -> None:
             renew(state, 1100, name="reader", lease_ms=500, owner=other)
 
     assert renew(state, 1100, name="reader", lease_ms=500, owner="ann")[1].expires_ms == 1600
+
+
+def test_a_live_hold_is_taken_by_its_owner_alone(state: State) -> None:
+    held, first = hold(state, 1000, name="r", since=20, lease_ms=500, owner="a")
+
+    _, again = hold(held, 1100, name="r", since=20, lease_ms=500, owner="a")
+
+    assert again == replace(first, expires_ms=1600)
+    for owner in ("b", ""):
+        with pytest.raises(InvalidRequest, match="is taken"):
+            hold(held, 1100, name="r", since=20, lease_ms=500, owner=owner)
+    critical = replace(state, holds=(Hold("r", 20, None, "a"),))
+    with pytest.raises(InvalidRequest, match="is taken"):
+        hold(critical, 1100, name="r", since=20, lease_ms=500, owner="a")
+
+
+def test_a_hold_that_keeps_no_state_keeps_none_when_it_is_renewed(state: State) -> None:
+    """It is of before holds said from where they read: one from the first state would keep all."""
+    old = replace(state, holds=(Hold("r", 20, 1500),))
+
+    assert renew(old, 1000, name="r", lease_ms=500)[1].seqno == 0
+
+
+def test_a_renewed_hold_goes_no_further_than_upper(state: State) -> None:
+    held, _ = hold(state, 1000, name="r", since=20, lease_ms=500)
+
+    assert renew(held, 1000, name="r", lease_ms=500, since=100)[1].since == 100
+    with pytest.raises(InvalidRequest, match="cannot be held"):
+        renew(held, 1000, name="r", lease_ms=500, since=101)
+
+
+def test_who_does_not_know_the_token_of_a_critical_hold_neither_moves_nor_confirms_it(
+    state: State,
+) -> None:
+    held, _ = hold_critical(state, 9, name="sink", since=50, expected="", opaque="mine")
+
+    for since in (40, 50, 60):
+        for expected in ("", "other"):
+            with pytest.raises(Fenced, match="another owner"):
+                hold_critical(held, 9, name="sink", since=since, expected=expected, opaque="other")
+    moved, found = hold_critical(held, 9, name="sink", since=60, expected="mine", opaque="mine")
+    assert (found.since, moved.seqno) == (60, held.seqno + 1)
+
+
+def test_a_leased_hold_of_a_labels_name_is_released_as_any_other(state: State) -> None:
+    """Older programs took such names."""
+    leased, label = Hold("label-v1", 20, 1500), Hold("label-v1", 20, None, "label")
+
+    assert release(replace(state, holds=(leased,)), 9, name="label-v1")[0].holds == ()
+    with pytest.raises(InvalidRequest, match="is a label"):
+        release(replace(state, holds=(label,)), 9, name="label-v1", opaque="label")
+
+
+def test_a_lease_lasts_a_millisecond_at_least(state: State) -> None:
+    assert hold(state, 9, name="r", since=20, lease_ms=1)[1].expires_ms == 10
+    with pytest.raises(InvalidRequest, match="must last"):
+        hold(state, 9, name="r", since=20, lease_ms=0)

@@ -11,7 +11,7 @@ from strata.errors import Corrupt
 from strata.state.codec import decode_state, encode_state
 from strata.state.delta import apply_changes, changes_between
 from strata.state.order import SPELLED_OUT, order_of, order_text
-from strata.state.plain import dump
+from strata.state.plain import dump, plain
 from strata.state.seal import sealed
 from strata.state.state import Batch, RunSummary, Spine, SpineBatch, State
 from tests.support.batches import batch, spec
@@ -80,3 +80,11 @@ def test_states_with_long_lists_are_read_and_damaged_texts_are_not() -> None:
     run[-1] = "9-7"
     with pytest.raises(Corrupt, match="is not how an order is written"):
         decode_state(sealed(dump(document)))
+
+
+def test_an_order_is_spelled_out_up_to_its_limit() -> None:
+    short = plain(RunSummary(1, 1, 1, WIDE[:SPELLED_OUT]))["order"]
+    long = plain(RunSummary(1, 1, 1, WIDE[: SPELLED_OUT + 1]))["order"]
+
+    assert list(short) == list(WIDE[:SPELLED_OUT])
+    assert long == order_text(WIDE[: SPELLED_OUT + 1])

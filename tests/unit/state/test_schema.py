@@ -282,7 +282,7 @@ def test_a_digest_may_shift_only_between_versions() -> None:
     with pytest.raises(Corrupt, match="one relation version"):
         check_merge([old], shifted, old.since, 7)
     with pytest.raises(Corrupt, match="does not hold"):
-        check_merge([old], replace(shifted, versions=(1,)), old.since)
+        check_merge([old], replace(shifted, versions=(1,)), old.since, 0)
     check_merge([old], replace(shifted, versions=(1,)), old.since, 7)
     other = replace(shifted, versions=(1,), diffs_sum=old.diffs_sum + 1)
     with pytest.raises(Corrupt, match="does not hold"):
@@ -350,3 +350,26 @@ def test_a_field_without_a_name_in_its_file_follows_its_column(
     state = changed(create(asked, 1000), RenameColumn("note", "remark"))
 
     assert list(state.spec.source.header) == ["id", after, "size"]
+
+
+@pytest.mark.parametrize("default", [2**64, b"1", float("nan")])
+def test_a_default_that_a_state_cannot_keep_is_refused_by_its_column(default: object) -> None:
+    with pytest.raises(InvalidRequest, match="does not fit its column") as caught:
+        changed(NEW, AddColumn("x", parse_type("numeric(38,0)"), default=default))
+
+    assert caught.value.details["column"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (AddColumn("x", INT), "add x int32"),
+        (AddColumn("x", INT, nullable=False, default=3), "add x int32 not null default 3"),
+        (WidenColumn("size", INT), "widen size int32"),
+        (WidenColumn("size", None, True), "widen size null"),
+        (RenameColumn("size", "much"), "rename size much"),
+        (DropColumn("size"), "drop size"),
+    ],
+)
+def test_a_change_is_shown_as_the_command_line_writes_it(change: Any, text: str) -> None:
+    assert str(change) == text

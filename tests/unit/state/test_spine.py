@@ -345,3 +345,24 @@ def test_what_cancels_out_leaves_an_empty_batch() -> None:
     assert isinstance(applied, Spine)
     assert shape(applied) == [[0]]
     assert spines.problems(applied, 0, 30) == []
+
+
+def test_a_slot_without_ids_breaks_a_spine() -> None:
+    spine = grow([16, 4])
+    [first, second] = spine.slots
+    without = replace(first, id_upper=first.id_lower)
+    rest = replace(second, id_lower=first.id_lower, id_upper=first.id_lower + 1)
+
+    found = spines.problems(Spine((without, rest), rest.id_upper), 0, 20)
+
+    assert found == ["slot ids do not follow one another at 0"]
+
+
+def test_a_merge_says_what_it_is_due_for() -> None:
+    [two] = spines.requests(grow([16, 16]), 0)
+    [runs] = spines.requests(spines.insert(Spine(), batch(0, 10, 9, runs=3)), 0)
+    [old] = spines.requests(grow([16]), 0, lambda _: "another layout")
+
+    assert two.reason == "2 batches (2 runs) of one level"
+    assert runs.reason == "one batch of 3 runs"
+    assert old.reason == "written in another layout"

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strata.errors import Corrupt, InvalidRequest
+from strata.errors import Conflict, Corrupt, Fenced, InvalidRequest
 from strata.model.time import MAX_TIME, MIN_TIME
 from strata.state import spine as spines
 from strata.state.spine import Applied, MergeResult, NotApplied
-from strata.state.state import Batch, Hold, State
+from strata.state.state import Batch, Consumed, Hold, Segment, State, Trip
 from strata.state.transitions import (
     Appended,
+    Basis,
     advance_since,
     append,
     apply_merge,
@@ -58,6 +59,7 @@ def test_a_new_shard_is_empty_and_as_declared() -> None:
         MIN_TIME,
         MIN_TIME,
     )
+    assert (state.generation_ms, state.generation, state.fence) == (1000, 0, 0)
     assert (state.rollout.mode, state.rollout.audit_percent) == ("soft", 3)
     assert state.relation == spec().relation()
     assert state.batches == ()
@@ -260,6 +262,7 @@ def test_since_stops_at_live_holds_and_passes_expired_ones() -> None:
     assert (following.since, advanced.since) == (8, 8)
     assert set(advanced.held_by) == {"live", "critical"}
     assert [h.name for h in following.holds] == ["live", "critical"]
+    assert advance_since(state, 3000, 8)[1].held_by == (), "none of them is in the way"
 
 
 def test_expiry_alone_moves_nothing() -> None:
@@ -267,3 +270,46 @@ def test_expiry_alone_moves_nothing() -> None:
     following, _ = append(state, 9000, token="later", lower=10, upper=20)
     assert following.since == state.since
     assert following.holds == state.holds
+
+
+KNOWN, NEW_FILES, OLD_FILES = (
+    Segment(f"shards/events/consumed/g{generation}/{name}.arrow", 1)
+    for name, generation in (("known", 2), ("new", 4), ("old", 3))
+)
+BEFORE = Consumed(0, 0, (KNOWN,))
+
+
+@pytest.mark.parametrize(
+    ("basis", "refused"),
+    [
+        (Basis(), None),
+        (Basis(generation=4), None),
+        (Basis(generation=3), Fenced),  # its rejected rows may have been collected
+        (Basis(upper=10), None),
+        (Basis(upper=9), Conflict),
+        (Basis(before=BEFORE, consumed=Consumed(0, 0, (KNOWN, NEW_FILES))), None),
+        (Basis(before=BEFORE, consumed=Consumed(0, 0, (KNOWN, OLD_FILES))), Fenced),
+        (Basis(before=None, consumed=Consumed(0, 0, (NEW_FILES,))), Conflict),  # others were faster
+        (Basis(before=None, consumed=None), None),
+    ],
+)
+def test_an_append_joins_only_the_state_that_it_was_worked_out_for(
+    basis: Basis, refused: type[Exception] | None
+) -> None:
+    state = replace(filled(4), fence=4, consumed=BEFORE)
+    bounds = {"lower": 10, "upper": 20}
+
+    if refused is not None:
+        with pytest.raises(refused):
+            append(state, 3000, token="t", basis=basis, **bounds)
+        return
+    after, _ = append(state, 3000, token="t", basis=basis, **bounds)
+    assert after.consumed == (basis.consumed or BEFORE)
+
+
+def test_nothing_is_appended_from_a_source_that_is_tripped() -> None:
+    found = Trip(1, "t", "in.csv", 3, "id", "7", "8")
+    tripped = replace(filled(4), tripped=found)
+
+    with pytest.raises(Corrupt, match="source of this shard is tripped"):
+        append(tripped, 3000, token="t", lower=10, upper=20, basis=Basis())

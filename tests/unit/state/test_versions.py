@@ -22,8 +22,16 @@ from strata.state.plain import dump
 from strata.state.seal import sealed
 from strata.state.spine import requests
 from strata.state.state import Batch, RunSummary, State
+from strata.state.step import step
 from strata.state.transitions import append, create
-from strata.state.versions import RUN_MAX, Version, link_of, successor, whole_document
+from strata.state.versions import (
+    LEAST_BYTES,
+    RUN_MAX,
+    Version,
+    link_of,
+    successor,
+    whole_document,
+)
 from strata.store.interface import Versioned
 from strata.store.keys import state_key
 from strata.store.memory import MemoryBlob, MemoryConsensus
@@ -350,3 +358,14 @@ def test_holds_cost_what_they_change(machine: Machine) -> None:
         head = machine.stores.consensus.head(state_key("events"))
         assert head is not None
         assert len(head.data) < 500
+
+
+def test_changes_of_a_small_state_are_written_until_there_are_many_bytes_of_them() -> None:
+    _, found = whole_document(create(spec(), 1))
+    assert found.base_bytes < LEAST_BYTES
+    while found.run_bytes < LEAST_BYTES:
+        run = found.run
+        _, found = successor(found, step(found.state, 1))
+        assert (found.base, found.run) == (1, run + 1)
+
+    assert successor(found, step(found.state, 1))[1].run == 0

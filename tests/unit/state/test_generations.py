@@ -159,8 +159,8 @@ def test_a_late_writer_commits_nothing(
 
 def test_a_batch_that_the_state_has_is_alive_though_it_lies_behind_the_fence() -> None:
     """A merge that keeps all parts names the same manifest again."""
-    state = replace(filled(16), fence=9)
-    [old] = state.batches
+    state = replace(filled(16, 4), fence=9)
+    old, _ = state.batches
     moved = replace(old, since=MIN_TIME + 1)
 
     after, count = replace_manifests(state, NOW, {str(old.manifest): replace(moved, stats_parts=1)})

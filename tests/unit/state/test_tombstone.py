@@ -14,9 +14,16 @@ from strata.state.labels import drop_labels, set_label
 from strata.state.rollout import trip
 from strata.state.state import Erasure, Evidence, Hold, State, Writer
 from strata.state.tombstone import bring_back, drop, redate, revive
-from strata.state.transitions import advance_since, append, create, replace_manifests
+from strata.state.transitions import (
+    advance_since,
+    append,
+    apply_merge,
+    create,
+    replace_manifests,
+)
 from tests.support.batches import batch, spec
 from tests.support.climb import standing
+from tests.unit.state.test_transitions import filled, merge
 
 ERASURE = Erasure("e1", 0, "ann", "asked", "a fingerprint")
 WHO = {"by": "ann", "reason": "begin again"}
@@ -149,6 +156,7 @@ CHANGES: list[Callable[[State], object]] = [
     lambda state: append(state, 5, token="t", lower=0, upper=10),
     lambda state: advance_since(state, 5, MIN_TIME),
     lambda state: replace_manifests(state, 5, {}),
+    lambda state: apply_merge(state, 5, merge(filled(16, 16))),
     lambda state: begin_sweep(state, 5, grace_ms=1000),
     lambda state: register(state, 5, name="w", lease_ms=10),
     lambda state: hold(state, 5, name="r", since=MIN_TIME, lease_ms=10),

@@ -313,3 +313,38 @@ def test_nothing_is_appended_from_a_source_that_is_tripped() -> None:
 
     with pytest.raises(Corrupt, match="source of this shard is tripped"):
         append(tripped, 3000, token="t", lower=10, upper=20, basis=Basis())
+
+
+def test_an_interval_may_end_with_time_itself_and_one_of_no_length_has_no_updates() -> None:
+    last, _ = append(NEW, 3000, token="t", lower=MAX_TIME - 1, upper=MAX_TIME)
+    assert last.upper == MAX_TIME
+    state = filled(4)
+
+    after, done = append(state, 3000, token="t", lower=10, upper=10, batch=batch(10, 10, 0))
+
+    assert (after.upper, done.commit.updates) == (10, 0)
+    assert after.batches == state.batches
+
+
+def test_a_batch_without_parts_is_of_no_relation() -> None:
+    newer = replace(NEW, relations=(replace(NEW.relation, version=3),))
+
+    assert append(newer, 3000, token="t", lower=0, upper=10, batch=batch(0, 10, 0))[0].upper == 10
+    with pytest.raises(InvalidRequest, match="relation version"):
+        append(newer, 3000, token="t", lower=0, upper=10, batch=batch(0, 10, 4))
+
+
+def test_a_new_manifest_that_contradicts_itself_takes_no_others_place() -> None:
+    state = filled(4)
+    [old] = state.batches
+
+    with pytest.raises(InvalidRequest, match="contradicts itself"):
+        replace_manifests(state, 3000, {str(old.manifest): replace(old, manifest="new", parts=7)})
+
+
+def test_since_that_stays_has_not_moved() -> None:
+    state = replace(filled(4, 4), since=7)
+
+    for since in (3, 7):
+        after, advanced = advance_since(state, 3000, since)
+        assert (after, advanced.since, advanced.moved) == (state, 7, False)

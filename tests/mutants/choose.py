@@ -30,6 +30,9 @@ ROOMS: Final[Mapping[str, int]] = {
     "model": 30,
     "rollout": 80,
     "gc": 60,
+    "state": 80,
+    "machine": 80,
+    "erase": 70,
 }
 # They decide nothing: what a certificate is of, and the references of functions and of types.
 LEFT_OUT: Final = ("strata.expr.certificate", "strata.expr.reference", "strata.format.reference")

@@ -6,6 +6,11 @@ from typing import Final
 _SPEED: Final = "the result is the same, only slower"
 _WIDER: Final = "the range is only wider, and not by much"
 _WARM: Final = "the same kernels are compiled for the same types"
+_FIRST_DAY: Final = "both lie before the first day"
+_PIECE: Final = "whichever piece of a blob is asked for, there is one if the blob is there"
+_HELD: Final = "how many keys are kept by name decides nothing"
+_AS_KEPT: Final = "a key is looked for by its name or by its number, just as it was kept"
+_LONGER: Final = "how much longer than needed something is kept decides nothing"
 # (module, function, before, after): why no test can or should tell
 EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.stats.flat", "collect_flat", "True", "False"): (
@@ -223,8 +228,8 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.read.value_order", "ValueSums.add", "self._rows > HELD_ROWS",
         "self._rows >= HELD_ROWS",
     ): "values are added up one row earlier",
-    ("strata.rollout.ladder", "approve", "1", "2"): "both lie before the first day",
-    ("strata.rollout.ladder", "_lowered", "1", "2"): "both lie before the first day",
+    ("strata.rollout.ladder", "approve", "1", "2"): _FIRST_DAY,
+    ("strata.rollout.ladder", "_lowered", "1", "2"): _FIRST_DAY,
     ("strata.rollout.evidence", "add", "True", "False"): (
         "evidence without a part has no part to count as repeated, and the next line marks it"
     ),
@@ -234,7 +239,7 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     (
         "strata.gc.live", "_is_many", "_PART in key or _BLOOM in key",
         "_PART in key and _BLOOM in key",
-    ): "a key is looked for by its name or by its number, just as it was kept",
+    ): _AS_KEPT,
     ("strata.gc.reach", "all_named", "read.add(key)", "pass"): (
         f"{_SPEED}: each manifest is read twice"
     ),
@@ -254,4 +259,111 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "strata.gc.verdicts", "Judge._rejects", "fate is Fate.DEAD and token in self._tokens",
         "token in self._tokens",
     ): f"{_SPEED}: tokens are read for young rows too, which stay in any case",
+    ("strata.gc.leaks", "_looked_at.look", "True", "False"): (
+        f"{_SPEED}: each blob that the state names is asked for by its name"
+    ),
+    ("strata.gc.leaks", "_missing", "0", "1"): _PIECE,
+    ("strata.gc.leaks", "_missing", "1", "2"): _PIECE,
+    ("strata.gc.live", "", "262144", "262145"): _HELD,
+    ("strata.gc.live", "", "8192", "8193"): _HELD,
+    (
+        "strata.gc.live", "LiveNumbers.__contains__",
+        "isinstance(key, str) and bool(self.are_live([key])[0])",
+        "bool(self.are_live([key])[0])",
+    ): "only texts are looked for",
+    ("strata.gc.live", "live_keys", "del exact", "pass"): (
+        "the keys are the same; only memory would show it"
+    ),
+    (
+        "strata.gc.live", "_is_many", "_PART in key or _BLOOM in key", "_BLOOM in key",
+    ): _AS_KEPT,
+    ("strata.gc.live", "_is_many", "_PART in key or _BLOOM in key", "_PART in key"): _AS_KEPT,
+    ("strata.gc.live", "_is_many", "_PART in key", "_PART not in key"): _AS_KEPT,
+    ("strata.gc.live", "_is_many", "_BLOOM in key", "_BLOOM not in key"): _AS_KEPT,
+    ("strata.gc.reach", "Reach", "0", "1"): "a survey counts them before anybody asks",
+    ("strata.gc.reach", "_holders", "0", "1"): _FIRST_DAY,
+    ("strata.gc.sweep", "", "5", "6"): (
+        "how often a sweep looks again beside an erasure decides no verdict"
+    ),
+    ("strata.gc.sweep", "_begin_for_dropped", "0", "1"): "nobody asks for what it returns",
+    (
+        "strata.gc.sweep", "_judged",
+        "found.missing <= 0 or not (back := brought_back(machine, name))",
+        "not (back := brought_back(machine, name))",
+    ): f"{_SPEED}: what is set aside is listed, and nothing that is named is among it",
+    ("strata.gc.sweep", "survey", "missing -= is_live", "pass"): (
+        f"{_SPEED}: what is set aside is listed, and nothing that is named is among it"
+    ),
+    (
+        "strata.gc.verdicts", "Judge._newest_generation", "seen > head.generation",
+        "seen >= head.generation",
+    ): f"{_SPEED}: the state is loaded again",
+    (
+        "strata.gc.verdicts", "Judge._is_lost", "commit.seqno > head.seqno",
+        "commit.seqno >= head.seqno",
+    ): "the newest commit is never among the old ones that are moved to a blob",
+    ("strata.rollout.basis", "_seal", "2", "3"): (
+        f"{_SPEED}: each correction of Python parses the files once more"
+    ),
+    ("strata.machine.machine", "", "2048", "2049"): _LONGER,
+    ("strata.machine.machine", "", "64", "65"): (
+        "how many states are read at a time changes none of them"
+    ),
+    ("strata.machine.reader_hold", "", "60000", "60001"): _LONGER,
+    ("strata.machine.machine", "Machine.states", "0", "1"): "the first state is number 1",
+    ("strata.machine.machine", "Machine.states_before", "seqno - low", "seqno + low"): (
+        f"{_SPEED}: states that were not asked for are read, and left out"
+    ),
+    (
+        "strata.machine.machine", "Machine.forget", "below > FIRST_SEQNO", "below >= FIRST_SEQNO",
+    ): f"{_SPEED}: nothing lies before the first state",
+    (
+        "strata.machine.named", "_all_below", "f'/{BlobKind.PAGE}/' not in key or key in known",
+        "f'/{BlobKind.PAGE}/' not in key",
+    ): f"{_SPEED}: pages whose names are known are read again",
+    ("strata.state.codec", "_document", "written > FORMAT", "written >= FORMAT"): (
+        "a document of this format was returned before"
+    ),
+    ("strata.state.rows", "_spec_by_place", "all", "any"): (
+        "a declaration has each column of its key and of its order"
+    ),
+    (
+        "strata.state.rows", "_pieces", "len(_PIECES) > _PIECES_MAX",
+        "len(_PIECES) >= _PIECES_MAX",
+    ): f"{_SPEED}: the cache is emptied a value earlier",
+    ("strata.state.schema", "_widened", "check_defaults(spec.name, wide)", "pass"): (
+        "what a type holds a wider one holds, and the next line compares the two"
+    ),
+    (
+        "strata.state.seal", "begins_with",
+        "data.startswith(_HEAD) and data.startswith(field, _START)",
+        "data.startswith(field, _START)",
+    ): "what has no digest is not sealed, which is asked next",
+    (
+        "strata.erase.parts", "others_of_keys",
+        "source.relation.key or tuple(source.relation.by_id)",
+        "source.relation.key and tuple(source.relation.by_id)",
+    ): f"{_SPEED}: all columns are read for the words of the key",
+    ("strata.erase.prove", "look_at", "False", "True"): "threads read the same rows",
+    ("strata.erase.spellings", "_spellings", "-len(one)", "len(one)"): (
+        "the search tries each spelling in any order"
+    ),
+    (
+        "strata.erase.spellings", "_spellings", "if form.isascii() and form.isalnum(): continue",
+        "pass",
+    ): "a spelling more is found, which nobody writes",
+    ("strata.state.generations", "", "7", "8"): _LONGER,
+    ("strata.state.generations", "", "86400000", "86400001"): _LONGER,
+    ("strata.state.generations", "begin_sweep", "1", "2"): _FIRST_DAY,
+    ("strata.state.tombstone", "revive", "0", "1"): "the first column of a relation is number 1",
+    ("strata.state.tombstone", "revive", "1", "2"): _FIRST_DAY,
+    ("strata.state.tombstone", "bring_back", "1", "2"): _FIRST_DAY,
+    ("strata.state.erasing", "close", "1", "2"): _FIRST_DAY,
+    ("strata.state.transitions", "create", "1", "2"): _FIRST_DAY,
+    ("strata.state.holds", "renew", "wanted > state.upper", "wanted >= state.upper"): (
+        "upper itself may be held"
+    ),
+    ("strata.state.transitions", "", "128", "129"): (
+        "how many commits a state keeps decides nothing: a blob has the others"
+    ),
 }  # fmt: skip

@@ -119,8 +119,8 @@ def _cells(mutant: Mutant) -> str:
 
 
 def _code(text: str) -> str:
-    fence = "``" if "`" in text else "`"
-    return f"{fence}{text}{fence}".replace("|", "\\|")
+    plain = text.replace("`", "'").replace("|", "\\|")
+    return f"`{plain}`"
 
 
 def _test(test: str) -> str:

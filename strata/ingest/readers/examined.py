@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from strata.errors import InvalidRequest
@@ -54,9 +53,8 @@ def typed_files(
         for c in spec.relation().columns
     ]
     for raw in raw_files(declaration, files, refused):
-        exempt = None if raw.ops is None else np.arange(raw.count)
         try:
-            typed = typed_rows(raw, wanted, exempt=exempt)
+            typed = typed_rows(raw, wanted)
         except InvalidRequest as error:
             refused.append(error)
         else:

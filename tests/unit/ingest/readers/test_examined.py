@@ -120,3 +120,15 @@ def test_a_key_that_is_null_is_said(tmp_path: Path) -> None:
         "id: 1 of 2 examined rows would be rejected: null in a column that may not be null "
         "(x.csv, line 3)",
     )
+
+
+def test_a_change_without_its_key_is_said(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    gone = '{"key": {"id": 1}, "value": null}'
+    world.put("x.jsonl", f'{{"id": 1, "v": "a"}}\n{{"id": null, "v": "b"}}\n{gone}\n')
+
+    found, _ = proposed(world, "x.jsonl", key=["id"], envelope="upsert")
+
+    (note,) = found.notes
+    assert note.startswith("id: 1 of 3 examined rows would be rejected: null")
+    assert rejected(world, found, "x.jsonl") == 1

@@ -64,26 +64,24 @@ def check_tables(
     `before`: tables whose changes came earlier. `placed`: changes have positions in a log.
     Raises: InvalidRequest, naming the tables, and `where` they are.
     """
-    others = [name for name in tables if not _is_declared(name, declared)]
-    found = sorted({*tables, *(name for name in before if _is_declared(name, declared))})
-    cure = "give each table a folder and a shard of its own (Debezium has a topic for each)"
+    others = sorted(name for name in tables if not _is_declared(name, declared))
+    found = others or sorted({*tables, *(n for n in before if _is_declared(n, declared))})
+    cure = (
+        "give each table a folder and a shard of its own (Debezium has a topic for each); or, if "
+    )
+    cure += "their rows belong together, as those of shards and partitions do, name them: "
+    cure += f'source.tables: ["{_pattern(found)}"]; a renamed table by its new name'
     if others:
         problem = "changes of a table that source.tables does not name"
-        found = sorted(others)
     elif len(found) > 1 and not of_several_tables(declared):
         problem = "changes of several tables come as one"
-    elif placed and len({name.split(".")[0] for name in found}) > 1:
+    elif placed and len({name.partition(".")[0] for name in found}) > 1:
         problem = "changes of several databases come as one, and each has positions of its own"
-        raise InvalidRequest(problem, **where, tables=found[:SHOWN], cure=cure)
+        cure = "give each database a folder and a shard of its own; if it is one that was renamed, "
+        cure += 'name the tables by its new name: source.tables: ["NAME.*.*"]'
     else:
         return
-    raise InvalidRequest(
-        problem,
-        **where,
-        tables=found[:SHOWN],
-        cure=f"{cure}; or, if their rows belong together, as those of shards and partitions do, "
-        f'name them: source.tables: ["{_pattern(found)}"]; a renamed table by its new name',
-    )
+    raise InvalidRequest(problem, **where, tables=found[:SHOWN], cure=cure)
 
 
 def _is_declared(name: str, declared: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.readers import debezium
 from strata.state.declare import redeclare
 from tests.unit.ingest.changes.test_tasks import event, put, run, table_at, world_of
-from tests.unit.ingest.test_engine import DAY
+from tests.unit.ingest.test_engine import DAY, World
 
 ABOUT = "changes of several tables"
 POSTGRES = {"connector": "postgresql", "snapshot": "false", "sequence": '["1","2"]'}
@@ -148,12 +148,16 @@ def test_a_renamed_table_goes_on_under_its_new_name(tmp_path: Path) -> None:
     assert refused.value.details["tables"] == ["shop.orders", "shop.sales"]
     assert "a renamed table by its new name" in str(refused.value.cure)
 
-    spec = world.state.spec
-    renamed = replace(spec, source=replace(spec.source, tables=("shop.sales",)))
-    world.machine.apply("s", partial(redeclare, asked=renamed, seen=spec))
+    declare(world, "shop.sales")
     run(world, 2, 2)
 
     assert table_at(world, world.state.upper - 1).keys() == {2}
+
+
+def declare(world: World, table: str) -> None:
+    spec = world.state.spec
+    renamed = replace(spec, source=replace(spec.source, tables=(table,)))
+    world.machine.apply("s", partial(redeclare, asked=renamed, seen=spec))
 
 
 @pytest.mark.parametrize("days", [0, 1])
@@ -174,3 +178,8 @@ def test_two_databases_with_positions_do_not_come_as_one(
         run(world, 1 + days, 1 + days)
 
     assert refused.value.details["tables"] == ["shop_1.public.orders", "shop_2.public.orders"]
+    assert "if it is one that was renamed" in str(refused.value.cure)
+    if days:
+        declare(world, "shop_2.public.*")
+        run(world, 2, 2)
+        assert world.state.upper == 2 * DAY

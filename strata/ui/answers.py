@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from strata.audit.standing import pool_among
 from strata.errors import InvalidRequest, StrataError
@@ -64,7 +64,7 @@ def check_from_here(headers: Mapping[str, str], hosts: Collection[str]) -> None:
     origin = headers.get("origin", "")
     own = {host.lower() for host in (headers.get("host", ""), *hosts) if host}
     site = headers.get("sec-fetch-site", "same-origin")
-    if site != "same-origin" or urlsplit(origin).netloc.lower() not in own:
+    if site != "same-origin" or origin.partition("://")[2].lower() not in own:
         raise InvalidRequest(
             "this answer does not come from a page of the console",
             origin=origin or "none",

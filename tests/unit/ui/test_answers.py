@@ -117,6 +117,8 @@ def test_the_form_on_the_page_is_one_that_is_taken(home: Home) -> None:
         {"origin": f"{HOST}.evil.example"},
         {"origin": "http://evil.example/console.example:8080"},
         {"origin": "http://console.example:8080@evil.example"},
+        {"origin": "http://[::1"},
+        {"origin": f"{HOST}/"},
         {"sec_fetch_site": "cross-site"},
         {"sec_fetch_site": "same-site"},
         {"sec_fetch_site": "none"},

@@ -87,8 +87,8 @@ def _generation_of(head: State, erasure: str) -> int:
 
 
 def _check_forgotten(machine: Machine, name: str, closed: int) -> None:
-    oldest = next(iter(machine.states(name)), None)
-    if oldest is not None and oldest.seqno < closed:
+    oldest = next(machine.states(name))
+    if oldest.seqno < closed:
         raise Unavailable(
             "states with erased rows are still stored",
             certain=True,

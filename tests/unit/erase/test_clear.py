@@ -108,3 +108,18 @@ def test_a_run_whose_erasure_another_one_has_ended_removes_no_blob(erasing: Eras
         cleared(world, first)
 
     assert [key for key in world.stored() if "/erasures/" not in key] == stored
+
+
+def test_no_blob_goes_while_a_state_of_before_is_still_stored() -> None:
+    """A database that could not drop it would lead to what is gone."""
+    world, first = begun()
+    world.write([9], replace(world.state, generation=0))
+    stored = world.stored()
+    consensus = world.stores.consensus
+    consensus.truncate = lambda *_: 0  # type: ignore[method-assign]
+
+    with pytest.raises(Unavailable, match="still stored") as caught:
+        cleared(world, first)
+
+    assert (caught.value.details["oldest"], caught.value.details["closed"]) == (1, first)
+    assert [key for key in world.stored() if "/erasures/" not in key] == stored

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,9 @@ from strata.erase.notes import (
 )
 from strata.errors import Corrupt, InvalidRequest
 from strata.state.state import Spine, SpineBatch
+from strata.state.transitions import replace_manifests
 from strata.store.interface import BlobInfo
+from strata.store.keys import manifest_key
 from strata.store.memory import MemoryBlob
 from tests.support.batches import batch
 from tests.support.garbage import World
@@ -71,6 +74,21 @@ def test_notes_of_what_did_not_come_about_go() -> None:
     assert noted_steps(world.stores, ["s"], "e1") == [made]
     assert len([*notes_of(world.stores, "s", "e1")]) == 2
     assert [*notes_of(world.stores, "s", "e")] == []
+
+
+def test_the_note_of_a_commit_stays_though_earlier_states_have_what_it_replaced() -> None:
+    world = World()
+    old = world.append(1)
+    new = replace(old, manifest=manifest_key("s", "0f" * 16))
+    replaced = partial(replace_manifests, replacements={str(old.manifest): new})
+    world.machine.apply("s", replaced)
+    world.append(2)
+    made = step(str(old.manifest), str(new.manifest))
+    store_note(world.stores, "s", "e1", made)
+
+    forget_undone(world.stores, "s", "e1")
+
+    assert noted_steps(world.stores, ["s"], "e1") == [made]
 
 
 def test_what_all_runs_removed_is_added_up_once() -> None:

@@ -33,3 +33,21 @@ def test_each_union_leaves_the_state_also_beside_batches_without_one(
         if one.union:
             assert generation_of(one.union) == 3
             assert unpack(blob.get(one.union) or b"") == b"ARROW"
+
+
+def test_a_batch_without_a_union_of_its_own_stays_as_it_is() -> None:
+    """Its union is in a blob already, or is not known."""
+    state = filled(256, 16, 4, 16)
+    first, second = state.spine.slots
+    there = replace(second.batches[0], union="shards/events/unions/ab", parts=2)
+    unknown = replace(second.batches[1], parts=2)
+    own = replace(second.batches[2], stats_union=b"ARROW", parts=2)
+    second = replace(second, batches=(there, unknown, own))
+    heavy = replace(state, spine=replace(state.spine, slots=(first, second)))
+
+    moved = moved_out(MemoryBlob(), heavy)
+
+    assert moved.spine.slots[0] is first
+    assert moved.spine.slots[1].batches[:2] == (there, unknown)
+    assert moved.spine.slots[1].batches[2].union
+    assert moved_out(MemoryBlob(), moved) is moved

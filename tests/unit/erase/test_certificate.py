@@ -26,11 +26,11 @@ ABOUT = {"shard": "j", "lower": 0, "upper": 10, "parts": [{"part": "q", "bytes":
 
 def issued(*left: str) -> dict[str, Any]:
     proof = Proof("s", 5, parts=1, rows=9, left=[*left])
-    erased = Erased.by(empty(), "e1")
+    about, erased = Proof("j", 3), Erased.by(empty(), "e1")
     removed = Total({"parts": (4, 70)}, 6, 1)
     steps = [STEP, ABOUT]
     return certificate_of(
-        ERASURE, "s", steps, removed, [(proof, erased)], ["a tape"], empty(), 2000
+        ERASURE, "s", steps, removed, [(proof, erased), (about, erased)], ["a tape"], empty(), 2000
     )
 
 
@@ -46,6 +46,7 @@ def test_each_place_that_is_left_is_shown_and_the_erasure_is_not_complete() -> N
     text = as_text(issued("state 7", "shards/s/verdicts/a.json"))
 
     assert "NOT complete" in text
+    assert "* a tape\n" in text
     assert "    * state 7\n    * shards/s/verdicts/a.json\n" in text
     assert "2 mention a term" in text
     assert "NOT complete" not in as_text(issued())

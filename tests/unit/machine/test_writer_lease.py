@@ -7,6 +7,7 @@ its heartbeat, as a process does that was stopped; another run does the same wor
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -170,4 +171,29 @@ def test_an_error_of_the_job_gives_the_lease_back(world: World, tmp_path: Path) 
 
     with pytest.raises(RuntimeError):
         compact(world, meanwhile(fails), lease(world), tmp_path)
+    assert world.state.writers == ()
+
+
+def test_a_run_that_is_stopped_as_it_begins_leaves_no_lease_behind(world: World) -> None:
+    lease = Lease(world.machine, "s", "compact")
+    lease._beat = Stopped()  # type: ignore[assignment]
+
+    with pytest.raises(KeyboardInterrupt), lease:
+        pass
+
+    assert world.state.writers == ()
+
+
+class Stopped:
+    """A beat in whose first moment somebody stops the program."""
+
+    def __enter__(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_nothing_beats_once_a_lease_is_given_back(world: World) -> None:
+    with Lease(world.machine, "s", "compact") as lease:
+        assert lease.name in [thread.name for thread in enumerate_threads()]
+
+    assert lease.name not in [thread.name for thread in enumerate_threads()]
     assert world.state.writers == ()

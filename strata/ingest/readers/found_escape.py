@@ -29,11 +29,13 @@ def _needs(file: SourceFile, escape: str, looked_bytes: int) -> bool:
         return False
     dialect = replace(file.dialect, delimiter=delimiter_of(start))
     escaped = replace(file, dialect=replace(dialect, escape=escape))
-    return not _reads(replace(start, dialect=dialect)) and _reads(beginning(escaped, looked_bytes))
+    plain = replace(start, dialect=dialect)
+    return not _reads(plain, looked_bytes) and _reads(escaped, looked_bytes)
 
 
-def _reads(start: SourceFile) -> bool:
+def _reads(file: SourceFile, looked_bytes: int) -> bool:
     try:
+        start = beginning(file, looked_bytes)
         text = read_text(start)
         check_escapes(start, text)
         check_swallowed(start, text)

@@ -366,4 +366,22 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.state.transitions", "", "128", "129"): (
         "how many commits a state keeps decides nothing: a blob has the others"
     ),
+    ("strata.machine.heartbeat", "beating.beat", "1000", "1001"): "a beat comes a little earlier",
+    ("strata.machine.heartbeat", "beating", "True", "False"): (
+        "the thread ends with its block in any case"
+    ),
+    (
+        "strata.machine.reader_hold", "held_state",
+        "settings.hold_ms <= 0 or _covered(state, stores.clock(), settings.hold_ms)",
+        "settings.hold_ms <= 0",
+    ): f"{_SPEED}: what takes a hold looks for a shared one, too",
+    ("strata.machine.reader_hold", "held_state", "0", "1"): "nobody reads for a millisecond",
+    ("strata.machine.reader_hold", "reading", "0", "1"): "nobody reads for a millisecond",
+    ("strata.machine.reader_hold", "kept", "0", "1"): "nobody reads for a millisecond",
+    ("strata.machine.reader_hold", "_Own.__init__", "False", "True"): (
+        f"{_SPEED}: what was never taken is not there to be released"
+    ),
+    ("strata.erase.notes", "forget_undone", "if not steps: return", "pass"): (
+        f"{_SPEED}: states that have nothing more to say are read"
+    ),
 }  # fmt: skip

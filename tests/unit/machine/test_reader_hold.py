@@ -12,7 +12,7 @@ from strata import gc
 from strata.errors import InvalidRequest, Unavailable
 from strata.machine.heartbeat import BEATS
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import PREFIX, SHARES, _taken, held_state, kept, reading
+from strata.machine.reader_hold import BRIEF_MS, PREFIX, SHARES, _taken, held_state, kept, reading
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
 from strata.state.state import Hold
@@ -238,3 +238,21 @@ def test_who_wants_no_hold_takes_none_at_all(world: World, monkeypatch: pytest.M
 
     with reading(world.stores, "s", none, "read"), kept(world.stores, world.state, none, "read"):
         assert not world.state.holds
+
+
+@pytest.mark.parametrize("hold_ms", [1000, LEASE])
+def test_a_command_that_is_killed_leaves_a_hold_for_a_short_time_only(
+    world: World, hold_ms: int
+) -> None:
+    with reading(world.stores, "s", ReadSettings(hold_ms=hold_ms), "read") as planned:
+        [own_hold] = planned.holds
+
+    assert own_hold.expires_ms == world.now_ms + min(hold_ms, BRIEF_MS)
+
+
+@pytest.mark.parametrize("purpose", ["label", "consumer"])
+def test_no_reader_takes_a_hold_of_a_name_that_means_more(world: World, purpose: str) -> None:
+    hold = kept(world.stores, world.state, SOON, purpose)
+
+    with pytest.raises(InvalidRequest, match=f"is a {purpose}"), hold:
+        pass

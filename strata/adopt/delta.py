@@ -118,9 +118,8 @@ class DeltaPeer:
 
     def _check_kept(self, held: str, found: PeerVersion) -> None:
         """Refuse a version that is another one than that of its number which the shard holds."""
-        known = (
-            "-" in held and "-" in found.name
-        )  # records of before, and old commits, have no mark
+        # Records of before have no mark, and neither do commits that the log lost.
+        known = "-" in held and "-" in found.name
         if known and held != found.name:
             raise InvalidRequest(
                 "the table has another commit in the place of the version that the shard holds",

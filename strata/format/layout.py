@@ -7,9 +7,9 @@ that generation is known to have written them wrongly.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -19,7 +19,9 @@ from strata.format.columns import K_S, V_S, D, K, T, V, child
 from strata.format.encodings import arrow_type
 from strata.model.schema import Column, Relation
 from strata.model.spec import LAYOUTS
+from strata.model.types import ColumnType
 
+Stored: TypeAlias = tuple[tuple[int, ColumnType], ...]  # id and type of columns
 FORMAT_VERSION: Final = 1
 MIGRATION: Final = 1  # written now
 IGNORED_MIGRATIONS: Final = frozenset({0})  # their k_s and v_s must not be trusted
@@ -132,16 +134,15 @@ def part_schema(relation: Relation, footer: Footer) -> pa.Schema:
 
 def layout_schema(relation: Relation, layout: str) -> pa.Schema:
     """Return the schema of part files in a layout, without the footer's metadata."""
-    return _layout_schema(_bare(relation.key_columns), _bare(relation.value_columns), layout)
+    return _layout_schema(_stored(relation.key_columns), _stored(relation.value_columns), layout)
 
 
-def _bare(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return columns without their defaults: lists and objects cannot be keys of a cache."""
-    return tuple(replace(column, default=None) for column in columns)
+def _stored(columns: Sequence[Column]) -> Stored:
+    return tuple((column.id, column.type) for column in columns)
 
 
 @lru_cache(maxsize=64)  # readers of small parts ask once per part
-def _layout_schema(key: tuple[Column, ...], value: tuple[Column, ...], layout: str) -> pa.Schema:
+def _layout_schema(key: Stored, value: Stored, layout: str) -> pa.Schema:
     rows = [pa.field(K, pa.binary()), pa.field(V, pa.binary())]
     times = [pa.field(T, pa.int64(), nullable=False), pa.field(D, pa.int64(), nullable=False)]
     columns = [
@@ -156,18 +157,18 @@ def _layout_schema(key: tuple[Column, ...], value: tuple[Column, ...], layout: s
     return pa.schema(fields)
 
 
-def struct_type(columns: Sequence[Column]) -> pa.StructType:
+def struct_type(columns: Stored) -> pa.StructType:
     """Return the type of k_s or v_s: a nullable child for each column, named by id."""
     fields = [
-        pa.field(child(c.id), arrow_type(c.type), metadata={EXTENSION: extension_name(c)})
-        for c in columns
+        pa.field(child(number), arrow_type(kind), metadata={EXTENSION: extension_name(kind)})
+        for number, kind in columns
     ]
     return pa.struct(fields or [pa.field(EMPTY_CHILD, pa.bool_())])
 
 
-def extension_name(column: Column) -> str:
-    """Return the Arrow extension name under which a column's encoding is known.
+def extension_name(kind: ColumnType) -> str:
+    """Return the Arrow extension name under which the encoding of a type is known.
 
     The kind, without parameters; spaces in a kind's name become underscores.
     """
-    return f"strata.{column.type.kind.replace(' ', '_')}.v1"
+    return f"strata.{kind.kind.replace(' ', '_')}.v1"

@@ -38,7 +38,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from strata.config.settings import load_settings
-from strata.decide.plan import check_pushdown, plan_read
+from strata.decide.plan import plan_read
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
@@ -48,21 +48,18 @@ from strata.format.manifest import PartRef
 from strata.history import usage
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import held_state
-from strata.model.near import one_of
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings
-from strata.model.time import parse_time
 from strata.read.collections import column_of, narrowed
 from strata.read.moments import resolve_moment
 from strata.session.session import CORES
+from strata.spark.asked import OF_STREAMS, ReadOptions, request
 from strata.spark.front.catalyst import Now, analyse
 from strata.spark.front.option import (
     AnalysedFilter,
     check_unaltered,
     fits_task,
     given_filter,
-    question,
     reads_alike,
 )
 from strata.spark.front.pushed import pushed_filter
@@ -81,19 +78,6 @@ from strata.state.state import State
 from strata.store.open import Stores, open_stores
 
 NAME: Final = "strata"
-OPTIONS: Final = (
-    "shard",
-    "config",
-    "as_of",
-    "where",
-    "pushdown",
-    "pushed",
-    "consolidate",
-    "collection",
-    "start",
-    "path",
-)
-OF_STREAMS: Final = ("shard", "config", "start", "where", "pushdown", "path")
 end_planning_quietly()  # planning imports this module, and nothing of ours before it
 TASKS: Final = 16  # partitions of a small read where the number of cores is not known
 
@@ -116,36 +100,6 @@ def where_option(
     state = Machine(open_stores(settings.store)).load(shard)
     filter = analyse(spark, state.relation, where, now=now, ordered=False)
     return AnalysedFilter.of(spark, shard, state.relation, filter).text()
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """The options of a read, checked."""
-
-    shard: str
-    config: str | None
-    as_of: str | None
-    question: AnalysedFilter | None
-    pushdown: str | None
-    consolidate: bool
-    start: int | None  # only for streams
-    collection: str | None = None
-    pushed: bool = False  # whether filters that Spark pushes choose parts
-
-    def settings(self) -> Settings:
-        """Return the settings of this process, from the file of option `config`."""
-        return load_settings(self.config, os.environ)
-
-    def open(self) -> tuple[Stores, State]:
-        """Return the stores and the newest state of the shard."""
-        stores = open_stores(self.settings().store)
-        return stores, Machine(stores).load(self.shard)
-
-    def hold(self) -> tuple[Stores, State]:
-        """Return the stores, and the newest state held for readers (`machine.reader_hold`)."""
-        settings = self.settings()
-        stores = open_stores(settings.store)
-        return stores, held_state(stores, self.shard, settings.read)
 
 
 @dataclass
@@ -366,43 +320,3 @@ def _batches(task: TaskInput | Merged) -> Iterator[pa.RecordBatch]:
     if isinstance(task, Merged):
         return task.task.read()
     return task.reader.read(task.parts)
-
-
-def request(options: dict[str, str]) -> ReadOptions:
-    """Return the checked options of a read.
-
-    Raises: InvalidRequest for an unknown option, a missing shard or a malformed value.
-    """
-    given = {key.lower(): value for key, value in options.items()}
-    unknown = sorted(set(given) - set(OPTIONS))
-    if unknown:
-        cure = one_of(unknown[0], OPTIONS, listed=len(OPTIONS))
-        raise InvalidRequest("unknown option", option=unknown[0], cure=cure)
-    shard = given.get("shard") or given.get("path")
-    if not shard:
-        raise InvalidRequest("the shard is missing", cure='.option("shard", NAME) or .load(NAME)')
-    flags = {name: given.get(name, "false").lower() for name in ("consolidate", "pushed")}
-    for name, value in flags.items():
-        if value not in ("true", "false"):
-            raise InvalidRequest("not a yes or no", option=name, value=value, cure="true or false")
-    return ReadOptions(
-        shard,
-        given.get("config"),
-        given.get("as_of"),
-        _where(given["where"]) if "where" in given else None,
-        check_pushdown(given.get("pushdown")),
-        flags["consolidate"] == "true",
-        parse_time(given["start"]) if "start" in given else None,
-        given.get("collection"),
-        flags["pushed"] == "true",
-    )
-
-
-def _where(text: str) -> AnalysedFilter:
-    if not text.lstrip().startswith("{"):
-        raise InvalidRequest(
-            "the option `where` takes an analysed filter, not SQL",
-            value=text[:80],
-            cure="strata.spark.where_option(spark, shard, sql), or strata.spark.snapshot",
-        )
-    return question(text)

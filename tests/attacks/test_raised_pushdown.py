@@ -145,7 +145,7 @@ def test_a_reader_may_lower_the_mode_and_never_raise_it(
 @pytest.mark.parametrize("asked", ["audit", "soft", "ON", "", "true", "on "])
 def test_what_is_no_pushdown_is_refused(events: Events, asked: str) -> None:
     from strata.errors import InvalidRequest
-    from strata.spark.datasource import request
+    from strata.spark.asked import request
 
     with pytest.raises(InvalidRequest, match="pushdown"):
         open_shard(events.settings, NAME).plan(filter=FILTER, pushdown=asked)

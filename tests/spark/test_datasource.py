@@ -27,7 +27,8 @@ from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.session.session import CORES
 from strata.spark import rows, where_option
-from strata.spark.datasource import StrataReader, request
+from strata.spark.asked import request
+from strata.spark.datasource import StrataReader
 from strata.spark.front.option import check_unaltered
 from strata.spark.front.pushed import pushed_filter
 from strata.state.schema import AddColumn, DropColumn, WidenColumn

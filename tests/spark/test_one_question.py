@@ -23,7 +23,8 @@ from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.rollout.basis import basis_of, code_of
 from strata.spark import where_option
-from strata.spark.datasource import StrataReader, request
+from strata.spark.asked import request
+from strata.spark.datasource import StrataReader
 from strata.spark.front.option import differences, retyped
 from strata.state.schema import AddColumn, DropColumn
 from tests.formats.every_type import TYPES as EVERY_TYPE

@@ -24,7 +24,8 @@ from strata.read.merged import overlapping
 from strata.read.scan import scan
 from strata.spark import slices as module
 from strata.spark import snapshot, where_option
-from strata.spark.datasource import Guarded, Merged, StrataReader, request
+from strata.spark.asked import request
+from strata.spark.datasource import Guarded, Merged, StrataReader
 from strata.spark.slices import SliceReader, SliceTask, StretchReader, slice_tasks
 from strata.state.state import State
 from strata.store.open import Stores

@@ -78,13 +78,14 @@ def _text(dialect: SqlDialect, table: str, address: str, fields: Fields, plain: 
     grouped = ", ".join(columns)
     now, rows, alone = (quote(f"{base}_{what}") for what in ("now", "rows", "plain"))
     counted = quote("d")
+    each = ", ".join(f"{now}.{given}" for given in names)  # copies have columns, too
     texts = [
         _HEAD.format(dialect=dialect.name, table=source, t=quote("t")),
         f"CREATE VIEW {now} AS\nSELECT\n  {selected},\n"
         f"  CAST(sum({counted}) AS BIGINT) AS {d}\nFROM {source}\n"
         f"GROUP BY {grouped}\nHAVING sum({counted}) <> 0;\n",
-        f"CREATE VIEW {rows} AS\nSELECT {', '.join(names)}\nFROM {now}\n"
-        f"{dialect.copies.format(d=d)};\n",
+        f"CREATE VIEW {rows} AS\nSELECT {each}\nFROM {now}\n"
+        f"{dialect.copies.format(d=f'{now}.{d}')}\nWHERE {now}.{d} > 0;\n",
     ]
     if plain is not None and dialect.pinned:
         pinned = dialect.pinned.format(

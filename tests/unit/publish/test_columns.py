@@ -21,6 +21,7 @@ from strata.model.types import parse_type
 from strata.publish import fields, iceberg, manifests
 from strata.publish.fields import Fields, fields_of
 from strata.publish.metrics import metrics_of
+from strata.publish.views import views_of
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from tests.support.published import World, flat, sums
 from tests.support.stored import append, create, settings
@@ -296,6 +297,21 @@ def test_the_views_of_duckdb(plain: bool, world: World) -> None:
     if plain:
         alone = engine.execute("select * from iceberg_plain").fetchall()
         assert sorted(tuple(map(repr, row)) for row in alone) == sorted(expected.elements())
+
+
+@pytest.mark.parametrize("name", ["copy", "copies", "d", "iceberg_now"])
+def test_the_views_take_columns_of_their_own_names(name: str, tmp_path: Path) -> None:
+    relation = Relation(0, (Column(1, name, parse_type("string")),), (1,), ())
+    found = fields_of(create(World(tmp_path).stores, relation))
+    engine = duckdb.connect()
+    engine.execute(
+        "create macro iceberg_scan(place) as table "
+        f"select {{'{name}': x}} as key, d from (values ('a', 2), ('b', -1)) as u(x, d)"
+    )
+    engine.execute(views_of("file:///iceberg", "file:///iceberg", found, None)["duckdb.sql"])
+
+    assert sorted(engine.execute("select * from iceberg_now").fetchall()) == [("a", 2), ("b", -1)]
+    assert engine.execute("select * from iceberg_rows").fetchall() == [("a",), ("a",)]
 
 
 def test_a_row_that_counts_twice_is_not_plain(world: World) -> None:

@@ -106,6 +106,7 @@ def content_of(source: Source) -> str:
     """Return the identity of what a snapshot shows: two of the same are one."""
     state = source.state
     digests = [source.digest(batch) for batch in state.batches if batch.manifest is not None]
+    digests = digests or [source.fields.schema.model_dump_json()]  # a digest says the columns, too
     return content_hash(repr((state.since, state.upper, digests, source.fields.mapping)).encode())
 
 

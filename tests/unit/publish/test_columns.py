@@ -103,6 +103,17 @@ def test_ids_stay_through_renames_widenings_new_and_dropped_columns(world: World
     assert world.read() == world.expected(["id", "text", "new", "where"])
 
 
+def test_a_table_without_rows_follows_a_rename(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    create(world.stores, RELATION)
+    world.publication().publish()
+    change(world, RenameColumn("where", "place"))
+
+    assert world.publication().publish().new
+    assert "place" in shown(world)
+    assert not world.publication().publish().new
+
+
 def numbered(places: dict[Place, int], place: Place) -> int:
     """Return the next number for a new place, as tables were numbered before parts had ids."""
     return places.setdefault(place, len(places) + 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from strata.backup.point import BEGUN, FOLDER, Backup
+from strata.backup.point import BEGUN, FOLDER, Backup, shards_among
 from strata.errors import Corrupt, InvalidRequest, StrataError, Unavailable
 from strata.store.draft import ABANDONED_MS
 from strata.store.interface import Blob, Expunging
@@ -115,9 +115,7 @@ def _shards(backup: Backup, point: str) -> set[str]:
     except (Corrupt, InvalidRequest):
         if not documents:
             raise
-        states = (key.rpartition("/")[2] for key in documents)
-        found = {name.removesuffix(".json") for name in states if name.endswith(".json")}
-        return found - {"point"}
+        return shards_among(documents)
 
 
 def _documents(blob: Blob, point: str) -> list[str]:

@@ -3,14 +3,15 @@
     shards/...                       blobs, under the keys that they have in the store
     backups/{point}/{shard}.json     the state of the shard, as a whole document
     backups/{point}/{shard}.blobs    its blobs, packed: a line with the size and the key of each
-    backups/{point}/point.json       written last: only now the point exists
+    backups/{point}/point.json       written last: only now the point exists; of a shard `point`
+                                     the state is point@.json
 
 Blobs never change, so all points share them, and a new point adds only what is new. A point names
 the digests of its documents, and most blobs are named by theirs, so nothing damaged is restored.
 """
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -130,8 +131,8 @@ class Backup:
         """
         lines = "".join(f"{size} {key}\n" for key, size in sorted(sizes.items()))
         listed = gzip.compress(lines.encode(), mtime=0)
-        for name, content in ((f"{state.name}.json", data), (f"{state.name}.blobs", listed)):
-            retry(partial(self.blob.set, check_key(f"{FOLDER}{point}/{name}"), content))
+        for ending, content in (("json", data), ("blobs", listed)):
+            retry(partial(self.blob.set, _document(point, state.name, ending), content))
         return SavedShard(
             state.name,
             state.seqno,
@@ -182,7 +183,7 @@ class Backup:
         return {key: int(size) for size, _, key in (line.partition(" ") for line in lines)}
 
     def _checked(self, point: Point, shard: str, ending: str, digest: str) -> bytes:
-        key = f"{FOLDER}{point.name}/{shard}.{ending}"
+        key = _document(point.name, shard, ending)
         data = self._read(key)
         if content_hash(data) != digest:
             raise Corrupt(
@@ -197,6 +198,23 @@ class Backup:
         if data is None:
             raise Corrupt("a document of the backup is missing", key=key, cure="use another point")
         return data
+
+
+def _document(point: str, shard: str, ending: str) -> str:
+    """Return the key of a document of a shard; no shard's name has the mark @.
+
+    >>> _document("p", "s", "json"), _document("p", "point", "json")
+    ('backups/p/s.json', 'backups/p/point@.json')
+    """
+    mark = "@" * (shard == "point")  # point.json is that of the point
+    return check_key(f"{FOLDER}{point}/{shard}{mark}.{ending}")
+
+
+def shards_among(keys: Iterable[str]) -> set[str]:
+    """Return the names of the shards that have states among the documents of a point."""
+    names = (key.rpartition("/")[2] for key in keys)
+    found = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+    return {name.removesuffix("@") for name in found - {"point"}}
 
 
 def checked_blob(blob: Blob, key: str, size: int | None = None) -> tuple[bytes | None, str]:

@@ -76,7 +76,7 @@ def restore(  # noqa: PLR0913  options, by name
     always left alone in which Strata keeps its own history, because any command makes them.
     """
     machine, found = Machine(stores), backup.point(point)
-    chosen = [one.name for one in found.shards] if names is None else list(names)
+    chosen = found.names if names is None else list(dict.fromkeys(names))
     there = {*machine.names()} & {*chosen}
     left_alone = {n for n in there if missing or (names is None and is_journal(n))}
     saved = [found.shard(name) for name in chosen if name not in left_alone]

@@ -131,7 +131,7 @@ def _added(  # noqa: PLR0913, PLR0917  what the point is of
     runner: Runner,
 ) -> BackupReport:
     machine, target = Machine(stores), backup.blob
-    chosen = machine.names() if names is None else list(names)
+    chosen = machine.names() if names is None else list(dict.fromkeys(names))
     if all(map(is_journal, chosen)) and names is None:
         raise InvalidRequest(
             "there is no shard to save, and a point without any would be the newest",

@@ -550,6 +550,31 @@ def test_shards_are_chosen_by_name(world: World, target: MemoryBlob) -> None:
     assert [one.name for one in both.shards] == ["other", "s"]
 
 
+@pytest.mark.parametrize("name", ["point", "begun", "late", "point.json"])
+def test_a_shard_may_have_the_name_of_a_document(
+    name: str, world: World, target: MemoryBlob
+) -> None:
+    Machine(world.stores).create(replace(SPEC, name=name))
+    back_up(world.stores, target, SETTINGS)
+    point = back_up(world.stores, target, SETTINGS).point
+    stores, backup = lost(world).stores, Backup(target)
+    restore(stores, backup, **WHO)
+
+    assert len(backup.names()) == 2
+    assert {*Machine(stores).names()} == {"s", name}
+    target.delete(f"{FOLDER}{point.name}/point.json")  # a drop that was killed finds its shards
+    target.set(f"{keys.shard_prefix(name)}parts/g1/00ff.parquet", b"of that point")
+    drop_points(backup, backup.names(), world.now_ms)
+    assert target.live == {}
+
+
+def test_a_shard_that_is_named_twice_is_meant_once(world: World, target: MemoryBlob) -> None:
+    report = back_up(world.stores, target, SETTINGS, ["s", "s"])
+    back = restore(lost(world).stores, Backup(target), names=["s", "s"], **WHO)
+
+    assert report.point.names == [one.shard for one in back.shards] == ["s"]
+
+
 def test_a_dropped_point_takes_what_only_it_needs(world: World, target: MemoryBlob) -> None:
     first = back_up(world.stores, target, SETTINGS).point
     world.compact()

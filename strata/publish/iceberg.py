@@ -32,6 +32,7 @@ from strata.publish.snapshots import (
     CONTENT,
     PLAIN,
     STATE,
+    check_not_ahead,
     check_ours,
     check_unwritten,
     content_of,
@@ -137,6 +138,7 @@ class Publication:
         if found is not None:
             check_ours(found, self.shard, self._address, self.place.address)
             check_unwritten(found)
+            check_not_ahead(found, self.shard, Machine(self.stores).load(self.shard).seqno)
 
     def _loaded(self) -> TableMetadata | None:
         """Return the newest version. Raises: Conflict when others replace it again and again."""

@@ -102,6 +102,20 @@ def check_unwritten(base: TableMetadata) -> None:
         )
 
 
+def check_not_ahead(base: TableMetadata, shard: str, seqno: int) -> None:
+    """Refuse a table that shows a state behind the newest of its shard. Raises: InvalidRequest."""
+    current = base.current_snapshot()
+    if current is not None and number_in(current, STATE) > seqno:
+        raise InvalidRequest(
+            "this table shows a state that the shard does not have: the shard was restored",
+            shard=shard,
+            table=base.location,
+            state=number_in(current, STATE),
+            newest=seqno,
+            cure=f"`strata publish {shard} --iceberg --drop` and publish again; parts stay",
+        )
+
+
 def content_of(source: Source) -> str:
     """Return the identity of what a snapshot shows: two of the same are one."""
     state = source.state

@@ -10,6 +10,7 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.update import SetPropertiesUpdate
 
 from strata import gc
+from strata.backup import Backup, back_up, restore
 from strata.compact import compact_shard
 from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.gc.sweep import purge
@@ -20,6 +21,8 @@ from strata.model.types import parse_type
 from strata.publish.catalogs import FilesTable, LostRaceError, catalog_table
 from strata.publish.place import FolderIO
 from strata.state.holds import PUBLISHED, find_hold
+from strata.store.memory import MemoryBlob
+from strata.store.open import open_stores
 from tests.support.published import DAY, World, sums
 from tests.support.stored import append, create, settings
 from tests.support.updates import table
@@ -446,6 +449,26 @@ def test_readers_by_path_find_the_newest_version(world: World) -> None:
     newest = StaticTable.from_metadata(world.place.location(f"metadata/v{int(hint)}.metadata.json"))
 
     assert newest.metadata == world.table().metadata
+    assert world.read() == world.expected()
+
+
+def test_a_table_of_a_shard_that_was_restored_is_named_with_its_cure(world: World) -> None:
+    """The database of states was lost, and a point of before the publication came back."""
+    target = MemoryBlob()
+    back_up(world.stores, target, Settings())
+    for lower in range(10, 60, 10):
+        add(world, lower, [(lower, "new", lower, 1)])
+    world.publication().publish()
+    new = replace(world.stores.settings, consensus=f"sqlite:///{world.folder}/new.db")
+    world.stores = open_stores(new, clock=lambda: world.now[0])
+    restore(world.stores, Backup(target), by="ann", reason="the disk is gone")
+
+    with pytest.raises(InvalidRequest, match="the shard was restored") as raised:
+        world.publication().publish()
+    assert "--drop" in str(raised.value)
+    assert not Machine(world.stores).load("shard").holds
+    world.publication().drop()
+    assert world.publication().publish().new
     assert world.read() == world.expected()
 
 

@@ -40,7 +40,9 @@ class Bookmark:
         """Return what a sink has stored. Raises: Corrupt."""
         try:
             found = Bookmark(**json.loads(text))
-            if any(type(number) is not int for number in (found.position, found.commit_ms)):
+            texts = (found.shard, found.consumer, found.wanted, found.asked)
+            types = {*map(type, (found.position, found.commit_ms))}, {*map(type, texts)}
+            if types != ({int}, {str}) or type(_parts(found)[1]) is not dict:
                 raise TypeError
         except (TypeError, ValueError, RecursionError) as error:
             shown = text[:SHOWN_CHARS]

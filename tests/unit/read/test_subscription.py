@@ -209,8 +209,12 @@ OWN: Final = '"shard": "shard", "consumer": "c"'
         f'{{"position": NaN, {OWN}}}',
         f'{{"position": "20", {OWN}}}',
         f'{{"position": 20, "commit_ms": "x", {OWN}}}',
+        f'{{"position": 20, "wanted": 5, {OWN}}}',
+        f'{{"position": 20, "asked": null, {OWN}}}',
+        f'{{"position": 20, "wanted": "a.b.{{", {OWN}}}',
+        f'{{"position": 20, "wanted": "a.b.[1]", {OWN}}}',
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_a_bookmark_of_another_program_is_damage(text: str) -> None:
     with pytest.raises(Corrupt, match="no bookmark"):

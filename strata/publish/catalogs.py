@@ -149,7 +149,9 @@ class CatalogTable:
     ) -> None:
         """Use a catalog, called like this; nothing is asked of it yet."""
         self._place, self._catalog = place, catalog
-        self._namespace, self._table = namespace, table
+        # A name that is not cut into its levels is another one for some catalogs.
+        self._levels = tuple(namespace.split("."))
+        self._called = (*self._levels, table)
         self.name = f"{namespace}.{table}"
         self.identity = f"{called} {self.name}"
         self._loaded: Table | None = None
@@ -159,7 +161,7 @@ class CatalogTable:
         self._loaded = None
         with _asking(self.name):
             try:
-                self._loaded = self._catalog.load_table((self._namespace, self._table))
+                self._loaded = self._catalog.load_table(self._called)
             except NoSuchTableError:
                 return None
         return self._loaded.metadata
@@ -184,18 +186,16 @@ class CatalogTable:
     def forget(self) -> None:
         """See `CatalogEntry.forget`."""
         with _asking(self.name), suppress(NoSuchTableError):
-            self._catalog.drop_table((self._namespace, self._table))
+            self._catalog.drop_table(self._called)
 
     def _begin(self, metadata: TableMetadata) -> None:
         key = f"{METADATA}00000-{uuid.uuid4()}.metadata.json"
         retry(partial(self._place.blob.set, key, metadata.model_dump_json().encode()))
         with _asking(self.name):
             with suppress(NamespaceAlreadyExistsError):
-                self._catalog.create_namespace(self._namespace)
+                self._catalog.create_namespace(self._levels)
             try:
-                self._catalog.register_table(
-                    (self._namespace, self._table), self._place.location(key)
-                )
+                self._catalog.register_table(self._called, self._place.location(key))
             except TableAlreadyExistsError as error:
                 raise LostRaceError from error
 
@@ -207,8 +207,8 @@ def catalog_table(place: TableFolder, catalog: str, name: str) -> CatalogTable:
     (`sqlite:////file.db`, `postgresql://…`).
     Raises: InvalidRequest for a catalog that cannot be opened, or another form of name.
     """
-    namespace, dot, table = name.rpartition(".")
-    if not (namespace and dot and table):
+    namespace, _, table = name.rpartition(".")
+    if not all(name.split(".")) or not namespace:
         raise InvalidRequest("not a name of a table", name=name, cure="--as NAMESPACE.TABLE")
     try:
         if "://" in catalog:

@@ -1,11 +1,14 @@
 """A published table: what its snapshots show, for how long, and who else may touch it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 from pyiceberg.table.update import SetPropertiesUpdate
 
@@ -417,6 +420,35 @@ def test_two_publishers_of_a_sql_catalog(world: World) -> None:
         )
         == world.expected()
     )
+
+
+def test_each_call_of_a_catalog_has_the_same_levels(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A REST catalog takes ("air.eu",) for another namespace than ("air", "eu")."""
+    seen: dict[str, set[Any]] = {}
+
+    def noted(name: str, called: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: SqlCatalog, identifier: Any, *given: Any) -> Any:
+            levels = Catalog.identifier_to_tuple(identifier)
+            seen.setdefault(name, set()).add(levels)
+            return called(self, identifier, *given)
+
+        return call
+
+    for name in ("create_namespace", "load_table", "register_table", "drop_table"):
+        monkeypatch.setattr(SqlCatalog, name, noted(name, getattr(SqlCatalog, name)))
+    uri = f"sqlite:///{world.folder}/catalog.db"
+    publication = world.publication(catalog_table(world.place, uri, "air.eu.flights"))
+    publication.publish()
+    publication.drop()
+
+    assert seen.pop("create_namespace") == {("air", "eu")}
+    assert len(seen) == 3
+    assert set().union(*seen.values()) == {("air", "eu", "flights")}
+    for bad in ("air..flights", ".air.flights", "air."):
+        with pytest.raises(InvalidRequest, match="not a name of a table"):
+            catalog_table(world.place, uri, bad)
 
 
 def test_a_catalog_of_pyicebergs_configuration(

@@ -92,11 +92,12 @@ def check_words(
     environ: Mapping[str, str] = os.environ,
     encoding: str = sys.getfilesystemencoding(),
 ) -> None:
-    """Refuse a command line with bytes that are no text: no name, path or filter has them.
+    """Refuse bytes that are no text: no name, path or filter has them, and no person.
 
     Raises: InvalidRequest with the variable that says how the bytes are to be read.
     """
-    for word in words:
+    places = dict.fromkeys(words, "a word of the command line")
+    for word, place in {environ.get("STRATA_USER", ""): "STRATA_USER", **places}.items():
         if word.isascii() or not any("\ud800" <= c <= "\udfff" for c in word):
             continue
         variable = next((v for v in LOCALE if environ.get(v)), LOCALE[0])
@@ -104,7 +105,7 @@ def check_words(
         if encoding.lower().replace("-", "") != "utf8":
             cure = f"set {variable}=C.UTF-8, which is {environ.get(variable, '')!r} now"
         raise InvalidRequest(
-            "a word of the command line is no text in this locale",
+            f"{place} is no text in this locale",
             word=word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
             encoding=encoding,
             cure=cure,

@@ -70,22 +70,22 @@ def note(  # noqa: PLR0913  these are the fields of one row
     by default the result of `who`. Never raises: a failure to record does not undo an operation.
     """
     texts = {k: v for k, v in (("error", error[:ERROR_MAX]), ("reason", bounded(reason))) if v}
-    shards = [*_shards(document)]
-    if any(isinstance(one.get("error"), Mapping) and one["error"] for one in shards):
-        code = code if code == MISMATCH else 0  # the others did not fail
-    found = [
-        _operation(what, began_ms, stores.clock(), {**one, **texts}, code, by or who())
-        for one in map(_flat, shards)
-    ]
-    found = _with_bill(found, bill.bill_counts(bill.settle()))
-    for operation in found:
-        _tell(metrics, operation)
-        _tell_of_shard(metrics, stores, operation.shard)
-    rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
     try:
+        shards = [*_shards(document)]
+        if any(isinstance(one.get("error"), Mapping) and one["error"] for one in shards):
+            code = code if code == MISMATCH else 0  # the others did not fail
+        found = [
+            _operation(what, began_ms, stores.clock(), {**one, **texts}, code, by or who())
+            for one in map(_flat, shards)
+        ]
+        found = _with_bill(found, bill.bill_counts(bill.settle()))
+        for operation in found:
+            _tell(metrics, operation)
+            _tell_of_shard(metrics, stores, operation.shard)
+        rows = [asdict(operation) for operation in found if not is_journal(operation.shard)]
         token = f"operations-{keys.content_hash(orjson.dumps(rows))}"
         return append_rows(stores, spec(), rows, token)
-    except (StrataError, OSError, ValueError):
+    except Exception:  # an operation never fails because of its row
         return 0
 
 

@@ -15,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
@@ -366,10 +367,12 @@ def _encode_all(filters: Sequence[UsedFilter]) -> bytes:
 
 def _decode(data: bytes) -> Iterator[UsedFilter]:
     """Yield the filters in a blob of the log, except those of other versions."""
-    try:
-        documents = [d for d in json.loads(data) if d["version"] == VERSION]
-        for document in documents:
-            fields = {name: value for name, value in document.items() if name != "version"}
-            yield UsedFilter(**{**fields, "filter": load_filter(json.dumps(fields["filter"]))})
-    except (ValueError, KeyError, TypeError, StrataError):
-        return
+    documents: Any = ()
+    with suppress(ValueError, RecursionError):
+        documents = json.loads(data)
+    for document in documents if isinstance(documents, list) else ():
+        with suppress(ValueError, KeyError, TypeError, RecursionError, StrataError):
+            fields = dict(document)
+            if fields.pop("version") == VERSION:
+                filter = load_filter(json.dumps(fields["filter"]))
+                yield UsedFilter(**{**fields, "filter": filter})

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from strata.cli.app import main
+from strata.cli.start import check_words
+from strata.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[3]
 FIXED = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
@@ -96,6 +98,13 @@ def test_a_word_that_is_no_text_names_the_variable_to_set(
     assert said.startswith("InvalidRequest: a word of the command line is no text in this locale")
     assert cure in said
     assert len(said.splitlines()) == 1
+
+
+def test_a_person_whose_name_is_no_text_is_refused_before_anything_is_done() -> None:
+    """A command ended with an error of the history of operations, or blamed a state."""
+    with pytest.raises(InvalidRequest, match="STRATA_USER is no text in this locale"):
+        check_words(["create", "s"], {"STRATA_USER": "J\udcfcrg", "LC_ALL": "C.UTF-8"}, "utf-8")
+    check_words(["create", "s"], {"STRATA_USER": "J\u00fcrg"}, "utf-8")
 
 
 def test_a_process_without_a_file_left_ends_in_a_line(

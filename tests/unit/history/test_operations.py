@@ -112,6 +112,16 @@ def test_what_cannot_be_written_is_no_error(stores: Stores) -> None:
     assert operations.note(stores, Metrics(), "compact", 0, {"error": {}}, 1) == 0
 
 
+@pytest.mark.parametrize(
+    ("by", "result"),
+    [("b\udcff", RESULT), ("ann", {"shard": "a", "rows": 2**64}), ("ann", {"shards": {"a": 7}})],
+)
+def test_a_row_that_cannot_be_made_is_no_error(
+    stores: Stores, by: str, result: dict[str, object]
+) -> None:
+    assert operations.note(stores, Metrics(), "compact", 0, result, 0, by=by) == 0
+
+
 def test_journals_do_not_tell_of_themselves(stores: Stores) -> None:
     about = {"shard": table.SHARD, "rows": 1}
     assert operations.note(stores, Metrics(), "compact", 0, about, 0) == 0

@@ -1,5 +1,6 @@
 """The log of filters is bounded, folds without losing, and never fails a read."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -188,6 +189,27 @@ def test_entries_that_nobody_understands_are_left_out(
     stores: Stores, clock: Clock, data: bytes
 ) -> None:
     stores.blob.set(keys.usage_key("shard", usage._day(clock.now), "000"), data)
+    read(stores, greater(6))
+
+    assert len(usage.recent(stores, "shard", LOG)) == 1
+
+
+def test_a_filter_that_nobody_understands_hides_no_others_of_its_day(
+    stores: Stores, clock: Clock
+) -> None:
+    for n in range(3):
+        read(stores, greater(n))
+    found = [one.to_json() for one in usage.recent(stores, "shard", LOG)]
+    key = keys.usage_key("shard", usage._day(clock.now - DAY), usage.SUMMARY)
+    damaged = {**found[0], "filter": {**found[0]["filter"], "expr": ["of tomorrow"]}}
+    stores.blob.set(key, json.dumps([{}, 7, damaged, *found]).encode())
+
+    assert [one.reads for one in usage.recent(stores, "shard", LOG)] == [2, 2, 2]
+
+
+def test_a_blob_that_is_nested_without_end_is_left_out(stores: Stores, clock: Clock) -> None:
+    key = keys.usage_key("shard", usage._day(clock.now), "000")
+    stores.blob.set(key, b"[" * 20_000 + b"]" * 20_000)
     read(stores, greater(6))
 
     assert len(usage.recent(stores, "shard", LOG)) == 1

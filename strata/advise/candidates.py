@@ -3,10 +3,13 @@
 Candidates are plentiful and cheap to name. Whether one helps is measured (`strata.advise.measure`).
 """
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from strata.compact import preview
 from strata.decide.decision import needed_columns
@@ -134,7 +137,7 @@ def _of_place(state: State, place: UsedPlace, complete: Collection[str]) -> Iter
         yield Candidate(
             Help.ORDER,
             f"sort by {', '.join(order)}",
-            f"order: [{', '.join(order)}]",
+            _yaml(order=order),
             replace(spec, order=order),
         )
     stats = spec.stats
@@ -143,24 +146,24 @@ def _of_place(state: State, place: UsedPlace, complete: Collection[str]) -> Iter
         yield Candidate(
             Help.SETS,
             f"record the values of {words}",
-            f"stats: {{sets: [{', '.join(sets)}]}}",
+            _yaml(stats={"sets": sets}),
             replace(spec, stats=replace(stats, sets=sets)),
         )
         yield Candidate(
             Help.BLOOMS,
             f"record the values of {words}, many of them as a bloom filter",
-            f"stats: {{blooms: [{', '.join(blooms)}]}}",
+            _yaml(stats={"blooms": blooms}),
             replace(spec, stats=replace(stats, blooms=blooms)),
         )
     if place.name not in complete and words not in stats.keep:
         kept = replace(spec, stats=replace(stats, keep=(*stats.keep, words)))
         needed = _budget_for(kept, state.relation)
         kept = replace(kept, stats=replace(kept.stats, budget_bytes=needed))
-        more = f", budget_bytes: {needed}" if needed != stats.budget_bytes else ""
+        more = {"budget_bytes": needed} if needed != stats.budget_bytes else {}
         yield Candidate(
             Help.KEEP,
             f"keep the statistics of {words} under every budget",
-            f"stats: {{keep: [{', '.join(map(_quoted, kept.stats.keep))}]{more}}}",
+            _yaml(stats={"keep": kept.stats.keep, **more}),
             kept,
         )
 
@@ -185,13 +188,13 @@ def _of_pairs(
             return
         seen.add(frozenset(words))
         pairs = (*stats.pairs, words)
-        shown = ", ".join(f"[{', '.join(one)}]" for one in pairs)
         for more in (0, MOST_BYTES):
             budget = stats.budget_bytes + more
+            room = {"budget_bytes": budget} if more else {}
             yield Candidate(
                 Help.PAIRS,
                 f"record how {words[0]} and {words[1]} differ",
-                f"stats: {{pairs: [{shown}]{f', budget_bytes: {budget}' if more else ''}}}",
+                _yaml(stats={"pairs": pairs, **room}),
                 replace(state.spec, stats=replace(stats, pairs=pairs, budget_bytes=budget)),
             )
 
@@ -244,7 +247,7 @@ def _of_all(stores: Stores, state: State, settings: Settings) -> Iterator[Candid
     yield Candidate(
         Help.BUDGET,
         f"statistics of up to {budget:,} bytes a part",
-        f"stats: {{budget_bytes: {budget}}}",
+        _yaml(stats={"budget_bytes": budget}),
         replace(spec, stats=replace(spec.stats, budget_bytes=budget)),
     )
     merge = StoredStep(Follow.MERGE, f"strata compact {name} --full", parts, size)
@@ -262,7 +265,7 @@ def _of_all(stores: Stores, state: State, settings: Settings) -> Iterator[Candid
         yield Candidate(
             Help.PARTS,
             f"parts of {smaller:,} bytes",
-            f"part_bytes: {smaller}",
+            _yaml(part_bytes=smaller),
             replace(spec, part_bytes=smaller, row_group_bytes=min(spec.row_group_bytes, smaller)),
             merge,
         )
@@ -274,5 +277,9 @@ def steps_for(state: State, candidate: Candidate) -> tuple[StoredStep, ...]:
     return found if candidate.forced is None else (*found, candidate.forced)
 
 
-def _quoted(pattern: str) -> str:
-    return f'"{pattern}"' if set(pattern) & set("*?[") else pattern
+def _yaml(**said: Any) -> str:
+    """Return what a file has to say, on one line: `on` and `a,b` are names of columns, too."""
+    text: str = yaml.safe_dump(
+        said, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf
+    )
+    return text.strip()[1:-1]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from strata.advise import Advice, Advised, advise, carry_out
-from strata.advise.candidates import Help, used_places
+from strata.advise.candidates import Help, candidates, used_places
 from strata.advise.scratch import Scratch
 from strata.decide.plan import plan_read
 from strata.format.columns import updates_schema
@@ -224,6 +225,38 @@ def test_statistics_that_are_only_missing_need_no_other_declaration() -> None:
         collect = by_kind(kind)[Help.COLLECT]
         assert [step.command for step in collect.steps] == [command]
         assert not {Help.KEEP, Help.BUDGET} & by_kind(kind).keys()
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_what_a_file_has_to_say_is_what_was_measured(kind: str) -> None:
+    columns = MORE if kind == "two columns" else COLUMNS
+    state = load(written(kind))
+    for one in advised(kind).advice:
+        said = yaml.safe_load(one.candidate.yaml) or {}
+        stats = {"budget_bytes": state.spec.stats.budget_bytes, "keep": state.spec.stats.keep}
+        sizes = {"part_bytes": state.spec.part_bytes, "row_group_bytes": 1024}
+        about = {**sizes, **said, "stats": {**stats, **said.get("stats", {})}}
+        spec = declared(columns=columns_of(columns), **about)
+        for name in ("order", "stats", "part_bytes"):
+            assert getattr(spec, name) == getattr(one.candidate.spec, name)
+
+
+@pytest.mark.parametrize("name", ["on", "a,b", "x: y", "#1", "0x1f", "*"])
+def test_names_that_yaml_reads_otherwise_are_quoted(name: str) -> None:
+    """`sets: [a,b]` were the values of two other columns, and `order: [on]` was no order."""
+    spec = declared(columns=columns_of({"id": "int64", name: "string"}))
+    stores = memory_stores()
+    Machine(stores).create(spec)
+    texts = [f"k{n % 3}{n:0200}" for n in range(200)]
+    rows = {"1": range(200), "2": texts, "t": [0] * 200, "d": [1] * 200}
+    schema = updates_schema(spec.relation())
+    append(stores, "shard", 0, 1, [pa.table({n: [*v] for n, v in rows.items()}, schema=schema)])
+    state = load(stores)
+    given = candidates(stores, state, SETTINGS, [used(state, f"`{name}` = 'k3'")[0].filter], (), ())
+    said = {one.kind: yaml.safe_load(one.yaml) for one in given if one.yaml}
+    assert said[Help.ORDER] == {"order": [name]}
+    assert said[Help.SETS] == {"stats": {"sets": [name]}}
+    assert said[Help.BLOOMS] == {"stats": {"blooms": [name]}}
 
 
 def test_what_skips_nothing_more_is_not_advised() -> None:

@@ -3,15 +3,13 @@
 Candidates are plentiful and cheap to name. Whether one helps is measured (`strata.advise.measure`).
 """
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-import yaml
-
 from strata.compact import preview
+from strata.config.folder import yaml_line
 from strata.decide.decision import needed_columns
 from strata.decide.places import compared_places
 from strata.decide.terms import paired_places
@@ -278,8 +276,4 @@ def steps_for(state: State, candidate: Candidate) -> tuple[StoredStep, ...]:
 
 
 def _yaml(**said: Any) -> str:
-    """Return what a file has to say, on one line: `on` and `a,b` are names of columns, too."""
-    text: str = yaml.safe_dump(
-        said, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf
-    )
-    return text.strip()[1:-1]
+    return yaml_line(said)[1:-1]

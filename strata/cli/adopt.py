@@ -1,8 +1,7 @@
 """The command that takes tables of other formats in: adopt."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import typer
@@ -15,6 +14,7 @@ from strata.cli.context import Answer, Context, ReasonOption, ShardArgument, ans
 from strata.cli.remarks import remark
 from strata.cli.tables import pairs, shown_bytes
 from strata.cli.visible import shown_count
+from strata.config.folder import yaml_line
 from strata.errors import InvalidRequest
 from strata.ingest.readers.column_names import proposed_names
 from strata.ingest.readers.guess import guess_arrow
@@ -137,17 +137,17 @@ def _undeclared(shard: str, peer: Peer, wanted: int | None) -> InvalidRequest:
     """Return the error for a shard that is not there, with the columns that it needs."""
     columns = peer.version(wanted).columns
     names = {name: column for name, (column, _) in proposed_names(columns.names).items()}
-    said = ", ".join(
-        f"{{name: {names.get(one.name, one.name)}, type: {guess_arrow(one.type)}}}"
-        for one in columns
-    )
-    source = f", source: {{names: {json.dumps(names)}}}" if names else ""
+    said: dict[str, Any] = {"name": shard, "columns": []}
+    for one in columns:
+        kind = guess_arrow(one.type)
+        said["columns"].append({"name": names.get(one.name, one.name), "type": kind})
+    if names:
+        said["source"] = {"names": names}
     return InvalidRequest(
         "no such shard; the columns of a shard are declared first",
         shard=shard,
         table=peer.address,
-        cure=f"strata create {shard} --spec FILE, which says: name: {shard}, columns: [{said}]"
-        f"{source}",
+        cure=f"strata create {shard} --spec FILE, which says: {yaml_line(said)}",
     )
 
 

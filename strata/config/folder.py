@@ -1,7 +1,8 @@
 """Folders of declarations: YAML files, a mapping in each."""
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,18 @@ DEPTH_MAX: Final = 100  # of a declaration
 VALUES_MAX: Final = 100_000
 BYTES_MAX: Final = 2**20  # of a file; a schema of thousands of columns takes a fifth of it
 SMALLER: Final = "name ranges instead of a list of values, or write several files"
+
+
+def yaml_line(said: Mapping[str, Any]) -> str:
+    """Return a mapping as YAML on one line, with what YAML would read otherwise in quotes.
+
+    >>> yaml_line({"order": ["on", "id"], "columns": [{"name": "p", "type": "numeric(9,2)"}]})
+    "{order: ['on', id], columns: [{name: p, type: 'numeric(9,2)'}]}"
+    """
+    text: str = yaml.safe_dump(
+        said, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf
+    )
+    return text.strip()
 
 
 def yaml_files(folder: str | Path) -> list[Path]:

@@ -4,7 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.support.adopted import DeltaWorld, IcebergWorld
 from tests.unit.cli.test_commands import Cli
@@ -30,6 +32,19 @@ def test_a_shard_is_declared_first_and_the_error_says_how(cli: Cli, tmp_path: Pa
     assert code == 2
     assert "strata create mirror --spec FILE" in said
     assert "columns: [{name: id, type: int64}, {name: s, type: string}]" in said
+
+
+def test_the_declaration_that_the_error_names_makes_the_shard(cli: Cli, tmp_path: Path) -> None:
+    """Unquoted, YAML ends `numeric(9,2)` at its comma, and reads `on` as true."""
+    kinds = {"on": pa.decimal128(9, 2), "x: y": pa.map_(pa.string(), pa.int64())}
+    write_deltalake(str(tmp_path / "table"), pa.schema(kinds).empty_table())
+    _, _, said = cli.run("adopt", "mirror", "--from", str(tmp_path / "table"))
+    file = tmp_path / "proposed.yaml"
+    file.write_text(said.partition("which says: ")[2].rstrip()[:-1])
+
+    cli.json("create", "mirror", "--spec", str(file))
+    code, _, said = cli.run("adopt", "mirror", "--from", str(tmp_path / "table"))
+    assert (code, said) == (0, "")
 
 
 def test_first_the_table_then_what_changed(cli: Cli, tmp_path: Path) -> None:

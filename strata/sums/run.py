@@ -81,17 +81,19 @@ def maintain_sums(
     A repetition without new changes changes nothing. `rebuild`: the whole source is added up, and
     what differs is corrected at the newest time; new changes count at their own times.
 
-    Raises: InvalidRequest for columns that have no exact sum or make no group, for a target that
-    holds something else, when the source's history begins behind the target's upper, for a sum that
-    its column cannot hold, and for a rebuild while the source has nothing new; Conflict when
-    another run was faster.
+    Raises: InvalidRequest for columns that have no exact sum or make no group, for a filter that is
+    not plain, for a target that holds something else, when the source's history begins behind the
+    target's upper, for a sum that its column cannot hold, and for a rebuild while the source has
+    nothing new; Conflict when another run was faster.
     Cost: reads the changes, and the target's rows. Memory: one entry for each touched group and
     time. A rebuild: reads all of both; memory: all groups.
     """
     machine = Machine(stores)
     if wish.target == wish.source:
         raise InvalidRequest("a shard cannot hold its own sums", shard=wish.source, cure="--into")
-    table = SumsTable.of(machine.load(wish.source), wish)
+    source = machine.load(wish.source)
+    table = SumsTable.of(source, wish)
+    sums_filter(source, wish)  # one that cannot be leaves no shard that is declared with it
     if wish.target not in machine.names():
         machine.create(table.declaration(wish))
     known, source = machine.load(wish.target), machine.load(wish.source)

@@ -82,6 +82,7 @@ def fitting_numbers(
                 column=name,
                 type=str(kind),
                 value=value,
-                cure="more groups, or a filter (--where) that leaves the outlier out",
+                cure="sums in a new shard: of more groups, or with a filter (--where) that leaves"
+                " the outlier out",
             )
     return unordered(values, kind, wanted)

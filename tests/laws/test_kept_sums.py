@@ -26,6 +26,7 @@ from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.read.scan import scan
+from strata.state.consumers import consumers_of
 from strata.state.generations import begin_sweep
 from strata.state.schema import AddColumn, Change, DropColumn, evolve
 from strata.state.state import State
@@ -292,6 +293,19 @@ def test_a_sum_that_exceeds_its_column_writes_nothing() -> None:
     with pytest.raises(InvalidRequest, match="exceeds"):
         maintain_sums(stores, SumsWish("shard", "sums", ("a",), ("a",)))
     assert Machine(stores).load("sums").upper == MIN_TIME
+
+
+@pytest.mark.parametrize("where", ["b < now()", "nn = 5", "n = 'x'"])
+def test_a_filter_that_cannot_be_leaves_nothing_behind(where: str) -> None:
+    """An empty target was declared with it for good, and its consumer kept the source's history."""
+    stores = memory_stores()
+    create(stores, RELATION)
+    take(stores, 0, 10, [((1, "x", None, 5, None), 3, 1)])
+    with pytest.raises(InvalidRequest):
+        maintain_sums(stores, replace(WISH, where=where))
+    assert list(Machine(stores).names()) == ["shard"]
+    assert consumers_of(Machine(stores).load("shard")) == ()
+    assert maintain_sums(stores, replace(WISH, where="n = 5")).updates == 1
 
 
 def test_floats_have_no_exact_sum() -> None:

@@ -152,7 +152,7 @@ def inspect(context: Context, shard: ShardArgument) -> Answer:
 def history(
     context: Context,
     shard: ShardArgument,
-    limit: Annotated[int, typer.Option("--limit", help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="How many, newest first.")] = 20,
 ) -> Answer:
     """Show the last operations on a shard, and what each of its last commits changed."""
     entries = context.shard(shard).history(limit)

@@ -168,6 +168,19 @@ def test_no_command_that_changes_something_is_forgotten() -> None:
     assert silent == ONLY_TELL
 
 
+def test_no_command_takes_a_limit_below_0(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    """`strata history` showed that nothing had happened."""
+    found = [
+        name
+        for name, command in _commands(get_command(whole())).items()
+        if any(option.name == "limit" for option in command.params)
+    ]
+    assert {"history", "merges", "read"} <= {*found}
+    for name in found:
+        assert cli.run(*name.split(), "s", "--limit", "-1") == 2
+        assert "'--limit'" in capsys.readouterr().err
+
+
 def test_journals_are_listed_when_asked_for(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     cli.run("create", "s", "--spec", str(cli.root / "s.yaml"))
     capsys.readouterr()

@@ -135,9 +135,8 @@ def _of_numbers(some: Sequence[Any]) -> str:
         small = all(-(2**63) <= int(value) < 2**63 for value in some)
         return _of_integers(some) if small else _numeric_or_json(some)
     texts = [str(value) for value in some if type(value) is NumberText]
-    held = all(map(_is_held, texts)) and _all_read(
-        pa.array(texts, pa.string()), "float64"
-    )  # 1e-400 is not
+    held = all(map(_is_held, texts))
+    held = held and _all_read(pa.array(texts, pa.string()), "float64")  # 1e-400 is not
     return "float64" if held else _numeric_or_json(some)
 
 

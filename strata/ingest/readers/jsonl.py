@@ -105,9 +105,9 @@ def _columns(
     Objects without other members are judged by their values: Arrow gets the plain ones alone.
     """
     names = [name for name, _ in fields]
-    alone = members is not None and members.bare and not members.others
-    text = members.lines(names) if members is not None and alone else data
-    table = read_table(text, pa.schema(fields), others=True)
+    if members is not None and members.bare and not members.others:
+        data = members.lines(names)
+    table = read_table(data, pa.schema(fields), others=True)
     if table is None or (members is not None and members.begins.shape[1] != len(table)):
         return None
     columns = {name: table[name].chunk(0) for name in names}

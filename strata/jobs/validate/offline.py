@@ -14,7 +14,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from strata.errors import Corrupt
-from strata.jobs.validate.pages import ADDRESS, BEGINS, ENDS, TITLE, blank, say, written
+from strata.jobs.validate.markup import ADDRESS, BEGINS, ENDS, TITLE, blank, say, written
 from strata.jobs.validate.publish import INDEX, LIBRARIES, Folders
 from strata.jobs.validate.whole import write_whole
 

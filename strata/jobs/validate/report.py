@@ -22,9 +22,10 @@ from strata.audit.verdict import check_run
 from strata.errors import InvalidRequest
 from strata.jobs.validate import escaped
 from strata.jobs.validate.mark import WORKS, begin, building, finish, under_way
+from strata.jobs.validate.markup import TITLE, blank, written
 from strata.jobs.validate.offline import make_offline
 from strata.jobs.validate.outcome import NO_SUMS
-from strata.jobs.validate.pages import TITLE, Page, blank, written
+from strata.jobs.validate.pages import Page
 from strata.jobs.validate.publish import INDEX, Folders, ReportOnS3, prune
 from strata.jobs.validate.suites import NAMED, Suite, suite_of
 from strata.state.state import Merge

@@ -92,7 +92,7 @@ def _lines_of_verdicts(report: ValidationReport, most: int) -> Iterator[dict[str
         for verdict in (*bad, *(v for v in verdicts if v.outcome == "clean")):
             clean = verdict.outcome == "clean"
             failures += not clean
-            accepted = f"{verdict.accepted} ({failures})" if verdict.accepted else "none"
+            rows = f"{verdict.accepted:,} rows, finding {failures}"
             yield {
                 "line": "verdict",
                 "part": verdict.part,
@@ -102,7 +102,7 @@ def _lines_of_verdicts(report: ValidationReport, most: int) -> Iterator[dict[str
                 "error": verdict.error,
                 "replay": verdict.replay,
                 f"verdict {number}": "clean" if clean else f"{verdict.outcome} {failures}",
-                f"accepted rows {number}": accepted,
+                f"accepted rows {number}": rows if verdict.accepted else "none",
                 "failure": f"error {failures}" if verdict.error else "none",
                 "statistics": f"lie {failures}" if verdict.bound else "enclose",
             }

@@ -1,15 +1,18 @@
 """Pages of the report: what is not known is refused, and a former page keeps its words only."""
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
 
+import strata.ui
 from strata.errors import Corrupt
-from strata.jobs.validate import pages
+from strata.jobs.validate import blocks, markup
+from strata.jobs.validate.markup import BEGINS, ENDS
 from strata.jobs.validate.offline import cleaned, make_offline
-from strata.jobs.validate.pages import BEGINS, ENDS, Page
+from strata.jobs.validate.pages import Page
 from strata.jobs.validate.publish import Folders
 from tests.attacks.hostile import CALLING, HOSTILE, TRICKY, live
 
@@ -150,16 +153,50 @@ def test_a_page_that_was_not_written_is_an_error(lacks: str, tmp_path: Path) -> 
         make_offline(folders)
 
 
+def test_a_finding_says_what_is_known_one_below_the_other() -> None:
+    """What each line has, and what is the same in all, is left out."""
+    names = ["Unexpected Value", "Count", "line", "part", "error", "replay"]
+    rows = [["2.0", 1, "column", "p", None, "strata"], ["lie 1", 1, "verdict", "null", "", "x"]]
+    parent = Element("div")
+    blocks._table(parent, {"header_row": names, "table": rows})
+    assert ["".join(one.itertext()) for one in parent.iter("dl")] == [
+        "found2partpreplaystrata",
+        "foundlie 1replayx",
+    ]
+    assert [one.get("class") for one in parent.iter("dd")][2] == "replay"
+
+
+def test_columns_that_say_something_stay() -> None:
+    names = ["Unexpected Value", "Count", "line"]
+    rows = [["a", 1, "merge of state 3"], ["b", 2, "verdict"]]
+    parent = Element("div")
+    blocks._table(parent, {"header_row": names, "table": rows})
+    assert "".join(parent.itertext()) == "foundalines1linemerge of state 3foundblines2lineverdict"
+
+
+def colours(style: str) -> list[dict[str, str]]:
+    """Return the colours of a style by name: light ones, dark ones."""
+    return [dict(re.findall(r"--([\w-]+): ?(#\w+);", block)) for block in style.split("@media")[:2]]
+
+
+def test_the_report_wears_the_colours_of_the_console() -> None:
+    console = Path(strata.ui.__file__).parent / "templates" / "console.css"
+    for ours, theirs in zip(colours(markup.STYLE), colours(console.read_text()), strict=True):
+        both = ours.keys() & theirs.keys()
+        assert {"paper", "card", "ink", "accent", "good", "bad"} <= both
+        assert {name: ours[name] for name in both} == {name: theirs[name] for name in both}
+
+
 def test_a_failed_check_says_how_many_lines_fail_and_no_share_of_others() -> None:
     """It said *1 unexpected values found. 10% of 35 total rows*, and *10% unexpected* below."""
     for count, words in (("1", "1 line fails:"), ("12", "12 lines fail:")):
         params = {"unexpected_count": count, "unexpected_percent": "10%", "element_count": "35"}
-        said = {"template": f"\n\n{pages._FAILING}", "params": params, "tag": "strong"}
+        said = {"template": f"\n\n{blocks._FAILING}", "params": params, "tag": "strong"}
         parent = Element("p")
-        pages._words(parent, {"string_template": said})
+        blocks._words(parent, {"string_template": said})
         assert "".join(parent.itertext()) == words
     icon = {"string_template": {"params": {"markdown_status_icon": "\N{CROSS MARK}"}}}
     for observed, shown in (("≈16.67% unexpected", False), ("3", True)):
         parent = Element("div")
-        pages._check(parent, [icon, "a claim", observed])
+        blocks._check(parent, [icon, "a claim", observed])
         assert (observed in "".join(parent.itertext())) is shown

@@ -12,7 +12,7 @@ from strata.audit.run import ValidationReport
 from strata.errors import Corrupt, StrataError, Unavailable
 from strata.jobs.validate import offline, report
 from strata.jobs.validate.mark import BANNER, MARK
-from strata.jobs.validate.pages import written
+from strata.jobs.validate.markup import written
 from strata.jobs.validate.report import build_report, index_of
 from tests.unit.audit.test_report import CLEAN
 

@@ -11,7 +11,8 @@ from strata.audit.compare import ColumnCount
 from strata.audit.run import ValidationReport
 from strata.audit.verdict import Summary, Verdict
 from strata.errors import InvalidRequest
-from strata.jobs.validate.pages import Page, readable
+from strata.jobs.validate.markup import readable
+from strata.jobs.validate.pages import Page
 from strata.jobs.validate.report import build_report
 from strata.state.state import Merge
 from strata.sums.check import SumsCheck
@@ -129,6 +130,7 @@ def test_a_night_is_one_result_and_the_index_shows_failures_first(tmp_path: Path
     index = report.index.read_text("utf-8")
     assert index.index(">flights<") < index.index(">airports<")  # its last night failed
     trend = re.findall(r'title="([^"]*)"', index)
+    assert "<strong>1</strong> of 2 shards failed when last validated" in index
     assert trend[:2] == ["2026-11-20, scheduled: passed", "2026-11-21, scheduled: failed"]
     assert index.index("2026-11-21, scheduled</h3>") < index.index("2026-11-20, scheduled</h3>")
     assert '<a class="console" href="/strata/shards/flights/rollout">' in index
@@ -140,6 +142,12 @@ def test_a_night_is_one_result_and_the_index_shows_failures_first(tmp_path: Path
         text.index("What failed") < text.index("3 of 4 parts that late") < text.index("What holds")
     )
     assert text.index("What holds") < text.index("800 of 800 values")
+    assert re.search(r"<strong>\d+</strong> of \d+ checks failed", text)
+    finding = text[text.index("<dl>") : text.index("</dl>")]
+    assert re.findall("<dt>(.*?)</dt>", finding)[:2] == ["found", "part"]
+    assert '<dd class="replay">' in finding
+    assert "Unexpected Value" not in text
+    assert "Evaluated Expectations" not in text
     assert ">null<" not in text
     assert "2026-11-21, scheduled" in text
 

@@ -131,6 +131,7 @@ def _spec(spec: ShardSpec, rows: Rows) -> ShardSpec:
         thousands="",
         header=(),
         escape="",
+        skip_blanks=False,
     )
     time = (
         TimeSpec()

@@ -68,7 +68,7 @@ def check_spec(spec: ShardSpec, relation: Relation) -> None:
             cure="leave it out, or source: {format: parquet, envelope: append}",
         )
     usual = SourceSpec()
-    for name in ("encoding", "decimal", "thousands", "header", "escape"):
+    for name in ("encoding", "decimal", "thousands", "header", "escape", "skip_blanks"):
         if source.format != "csv" and getattr(source, name) != getattr(usual, name):
             raise InvalidRequest(
                 "only CSV is written in ways that a declaration says",

@@ -14,6 +14,7 @@ FIELD: Final = 1
 QUOTED: Final = 2
 CLOSING: Final = 3  # the byte before was a quote that may have closed the field
 ESCAPED: Final = 4  # within quotes, behind a backslash; only in what `doubled_quotes` reads
+CLOSED: Final = 5  # behind a closed field and blanks; only in what `without_blanks` reads
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _BREAK: Final = ord("\n")
@@ -102,13 +103,25 @@ def find_records(
     return count
 
 
+@inlined
+def _state_behind(byte: int, state: int, delimiter: int, skips: bool) -> int:
+    """Return the state behind a byte outside quotes that opens none."""
+    if byte in (delimiter, _BREAK, _RETURN):
+        return BEGIN
+    if skips and state == BEGIN and byte in (_BLANK, _TAB):
+        return BEGIN
+    return FIELD
+
+
 @lean
-def doubled_quotes(data: Bytes, state: int, delimiter: int, out: Bytes) -> tuple[int, int, int]:
+def doubled_quotes(
+    data: Bytes, state: int, delimiter: int, skips: bool, out: Bytes
+) -> tuple[int, int, int]:
     """Write a block whose quotes are escaped by backslashes with doubled quotes.
 
     Shape: (state behind the block, bytes written, where a backslash within quotes stands before
-    something else than a quote or a backslash; -1: nowhere). `out` has room for one byte more than
-    `data` has.
+    something else than a quote or a backslash; -1: nowhere). `skips`: a quote behind blanks opens a
+    field, too. `out` has room for one byte more than `data` has.
     """
     made = 0
     for at in range(len(data)):
@@ -129,10 +142,70 @@ def doubled_quotes(data: Bytes, state: int, delimiter: int, out: Bytes) -> tuple
         elif byte == _QUOTE and state != FIELD:
             state = QUOTED
         else:
-            state = BEGIN if byte in (delimiter, _BREAK, _RETURN) else FIELD
+            state = _state_behind(byte, state, delimiter, skips)
         out[made] = byte
         made += 1
     return state, made, -1
+
+
+@lean
+def without_blanks(data: Bytes, state: int, delimiter: int, out: Bytes) -> tuple[int, int]:
+    """Write a block without blanks and tabs before its fields, and behind their closing quotes.
+
+    Shape: (state behind the block, bytes written). `out` has room for one byte more than `data`
+    has: a blank that a block before it left out, if a field goes on behind its closing quote.
+    """
+    made = 0
+    for at in range(len(data)):
+        byte = data[at]
+        if state == QUOTED:
+            if byte == _QUOTE:
+                state = CLOSING
+        elif byte in (delimiter, _BREAK, _RETURN):
+            state = BEGIN
+        elif state != FIELD and byte in (_BLANK, _TAB):
+            if state == CLOSING:
+                state = CLOSED
+            continue
+        elif byte == _QUOTE and state in (BEGIN, CLOSING):
+            state = QUOTED
+        else:
+            if state == CLOSED:
+                out[made] = _BLANK
+                made += 1
+            state = FIELD
+        out[made] = byte
+        made += 1
+    return state, made
+
+
+@lean
+def blanks_before_fields(data: Bytes, delimiter: int) -> tuple[int, int, int]:
+    """Return how many fields behind a delimiter begin with blanks, and how many do not.
+
+    Shape: (those with blanks, those of them that are quoted, others that are not empty). Quotes
+    hide delimiters also where blanks stand before them.
+    """
+    begun = quoted = others = 0
+    state, blank, behind = BEGIN, False, False
+    for at in range(len(data)):
+        byte = data[at]
+        if state == QUOTED:
+            if byte == _QUOTE:
+                state = CLOSING
+        elif byte in (delimiter, _BREAK, _RETURN):
+            state, blank, behind = BEGIN, False, byte == delimiter
+        elif state == BEGIN and byte in (_BLANK, _TAB):
+            blank = True
+        elif state == BEGIN:
+            state = QUOTED if byte == _QUOTE else FIELD
+            if behind:
+                begun += blank
+                quoted += blank and byte == _QUOTE
+                others += not blank
+        elif state == CLOSING and byte == _QUOTE:
+            state = QUOTED
+    return begun, quoted, others
 
 
 @lean

@@ -115,6 +115,8 @@ class SourceSpec(Declared):
     header: tuple[str, ...] = field(default=(), metadata={UNWRITTEN: True})
     # CSV: what stands before a quote, and before itself, within quotes; empty: quotes are doubled
     escape: Annotated[str, OneOf(*ESCAPES)] = field(default="", metadata={UNWRITTEN: True})
+    # CSV: blanks and tabs before a field, and behind its closing quote, are no part of it
+    skip_blanks: bool = field(default=False, metadata={UNWRITTEN: True})
 
     @property
     def names_of_source(self) -> Mapping[str, str]:

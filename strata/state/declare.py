@@ -111,7 +111,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "paths", "format", "envelope", "diff_column", "max_rejected", "same_content", "late_files",
         "deleted_column", "contradictions", "snapshots", "tables", "schema_changes", "delimiter",
         "nulls", "dates", "timestamps", "verify", "names", "in_place", "encoding", "decimal",
-        "thousands", "header", "escape",
+        "thousands", "header", "escape", "skip_blanks",
     )},
     **{f"time.{name}": Rule(Effect.AT_ONCE, "from the next ingest on; stored updates keep their "
                             "times") for name in ("from", "column", "late", "early")},

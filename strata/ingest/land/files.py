@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.beside import is_beside, is_named
-from strata.ingest.land.escapes import doubling
 from strata.ingest.land.folder import Folder, Straight, is_there, shown_name
 from strata.ingest.land.landing import (
     S3,
@@ -33,6 +32,7 @@ from strata.ingest.land.landing import (
     unless_changed,
 )
 from strata.ingest.land.path_time import milliseconds, path_time, split_pattern
+from strata.ingest.land.plain_csv import plainly
 from strata.ingest.land.recode import (
     NEED_A_MARK,
     Converted,
@@ -248,11 +248,11 @@ def _check_utf8(file: SourceFile, data: bytes) -> None:
 
 
 def text_in(file: SourceFile, data: bytes) -> bytes:
-    """Return all bytes of a file as UTF-8; quotes of CSV are doubled. Raises: InvalidRequest."""
+    """Return all bytes of a file as UTF-8; CSV is plain (`plain_csv`). Raises: InvalidRequest."""
     if file.dialect.encoding != UTF_8:
         _check_text(file, data)
         data = recoded(data, file.dialect.encoding)
-    return doubling(file)(data) if file.dialect.escape else data
+    return data if file.dialect.is_plain else plainly(file)(data)
 
 
 def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> "Reading":
@@ -263,7 +263,7 @@ def text_stream(file: SourceFile, stream: "Reading", *, begins: bool = True) -> 
     if file.dialect.encoding != UTF_8:
         check = partial(_check_text, file) if begins else None
         stream = Converted(stream, utf8_of(file.dialect.encoding), check)
-    return Converted(stream, doubling(file)) if file.dialect.escape else stream
+    return stream if file.dialect.is_plain else Converted(stream, plainly(file))
 
 
 def _check_text(file: SourceFile, start: bytes) -> None:

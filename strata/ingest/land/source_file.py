@@ -17,6 +17,12 @@ class Dialect:
     thousands: str = ""  # between groups of three digits; empty: nothing
     header: tuple[str, ...] = ()  # the names of fields; empty: they are in the first line
     escape: str = ""  # before a quote within quotes; empty: it is doubled
+    skip_blanks: bool = False  # before a field, and behind its closing quote
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether a text is read as it is, without another form in between."""
+        return not (self.escape or self.skip_blanks)
 
     @staticmethod
     def of(source: SourceSpec) -> "Dialect":
@@ -29,6 +35,7 @@ class Dialect:
             source.thousands,
             source.header,
             source.escape,
+            source.skip_blanks,
         )
 
 

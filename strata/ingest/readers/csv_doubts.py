@@ -3,17 +3,20 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.escapes import doubling
 from strata.ingest.land.files import SourceFile, read_text
+from strata.ingest.land.plain_csv import plainly
 from strata.ingest.readers.guess import type_of_texts, without_words
 from strata.ingest.readers.json_table import is_utf8
+from strata.kernels.csv_scan import blanks_before_fields
 from strata.model.charsets import UTF_8
 from strata.model.spec import ESCAPES
 
@@ -46,9 +49,10 @@ def null_words(table: pa.Table) -> set[str]:
 
 
 def doubted_file(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
-    """Yield notes of a file's bytes, backslashes and header."""
+    """Yield notes of a file's bytes, blanks, backslashes and header."""
     text = read_text(file)
     yield from _doubted_bytes(file, text)
+    yield from _doubted_blanks(file, text)
     yield from _doubted_escapes(file, text)
     yield from _doubted_header(file, names)
 
@@ -66,12 +70,28 @@ def _doubted_bytes(file: SourceFile, text: bytes) -> Iterator[str]:
         )
 
 
+def _doubted_blanks(file: SourceFile, text: bytes) -> Iterator[str]:
+    """Yield a note if blanks before fields are left out, or keep a quote from being one."""
+    _, quoted, _ = blanks_before_fields(np.frombuffer(text, np.uint8), ord(file.dialect.delimiter))
+    if file.dialect.skip_blanks:
+        yield (
+            f"{file.name}: blanks before fields are left out; if they belong to texts, take "
+            "source.skip_blanks out"
+        )
+    elif quoted:
+        yield (
+            f"{file.name}: quotes behind blanks are letters, and hide no delimiter; if the blanks "
+            "belong to no text, declare source.skip_blanks: true"
+        )
+
+
 def _doubted_escapes(file: SourceFile, text: bytes) -> Iterator[str]:
     """Yield a note if backslashes within quotes all come in pairs: each pair may be one."""
     if file.dialect.escape or b"\\\\" not in text or b'\\"' in text:
         return
+    escaped = replace(file, dialect=replace(file.dialect, escape=ESCAPES[1]))
     with suppress(InvalidRequest):
-        if doubling(file)(text) != text:
+        if plainly(escaped)(text) != text:
             yield (
                 f"{file.name}: backslashes within quotes all come in pairs, and are read so; if "
                 f"the writer doubles them, as Spark does, declare source.escape: '{ESCAPES[1]}'"

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from strata.ingest.land.escapes import doubling
 from strata.ingest.land.files import SourceFile
+from strata.ingest.land.plain_csv import plainly
+from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.source import Located
-from strata.kernels.csv_scan import find_records, swallowing
+from strata.kernels.csv_scan import blanks_before_fields, find_records, swallowing
 
 Ints = npt.NDArray[np.int64]
 
@@ -53,4 +54,6 @@ def warm() -> None:
     CsvRecords().take(text)
     located_records(SourceFile("", "", len(text)), text, [0], 1)
     swallowing(np.frombuffer(text, np.uint8), ord(","))
-    doubling(SourceFile("", "", len(text)))(text)
+    spaced = Dialect(escape="\\", skip_blanks=True)
+    plainly(SourceFile("", "", len(text), dialect=spaced))(text)
+    blanks_before_fields(np.frombuffer(text, np.uint8), ord(","))

@@ -135,8 +135,8 @@ class TextFormat(Format):
             return replace(file, piece=next(_texts(file, self, text, size_bytes)))
 
     def ranges(self, file: SourceFile, size_bytes: int) -> Sequence[FileRange]:
-        """See `Format`. A text that cannot be cut at a byte, or has escapes, is not cut."""
-        if file.dialect.escape or not is_cut_at_bytes(file.dialect.encoding):
+        """See `Format`. A text that cannot be cut at a byte, or is not plain, is not cut."""
+        if not file.dialect.is_plain or not is_cut_at_bytes(file.dialect.encoding):
             return ()
         digest = blake2b(digest_size=16)
         with open_file(file) as stored:

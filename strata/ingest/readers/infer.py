@@ -18,7 +18,7 @@ from strata.ingest.readers.dates import dates_written
 from strata.ingest.readers.examined import LOOKED_BYTES, not_taken, with_records
 from strata.ingest.readers.formats.interface import format_of
 from strata.ingest.readers.found_encoding import encoding_of
-from strata.ingest.readers.found_escape import with_escape
+from strata.ingest.readers.found_form import with_form
 from strata.ingest.readers.guess import Guess, common_type, final_type
 from strata.ingest.readers.propose import Why, proposed
 from strata.model.near import one_of
@@ -155,7 +155,7 @@ def _written(dialect: Dialect | None) -> dict[str, Any]:
     if dialect is None:
         return {}
     usual = Dialect()
-    names = ("delimiter", "encoding", "decimal", "thousands", "escape")
+    names = ("delimiter", "encoding", "decimal", "thousands", "escape", "skip_blanks")
     found = {name: getattr(dialect, name) for name in names}
     others = {name: one for name, one in found.items() if one != getattr(usual, name)}
     if dialect.header:
@@ -178,7 +178,7 @@ def _as_written(
             )
         return files
     dialect = Dialect(encoding=encoding_of(files, LOOKED_BYTES, encoding), header=tuple(header))
-    return with_escape([replace(file, dialect=dialect) for file in files], LOOKED_BYTES)
+    return with_form([replace(file, dialect=dialect) for file in files], LOOKED_BYTES)
 
 
 def _format(file: SourceFile) -> str:

@@ -65,6 +65,7 @@ def test_rows_bring_their_time_and_their_diff(tmp_path: Path) -> None:
 
 def test_rows_are_not_written_as_the_csv_of_their_shard_is(tmp_path: Path) -> None:
     marks = {"decimal": ",", "thousands": ".", "header": ["id", "name"], "escape": "\\"}
+    marks |= {"skip_blanks": True}
     world = World(tmp_path, source={"format": "csv", "encoding": "cp1252", **marks})
 
     write(world, Rows(0, 10), table(("1234", "ä"), ("2", "b")))

@@ -112,6 +112,7 @@ SPECS = st.builds(
         thousands=st.sampled_from(THOUSANDS),
         header=tuples(NAMES),
         escape=st.sampled_from(ESCAPES),
+        skip_blanks=st.booleans(),
     ),
     st.builds(TimeSpec, TEXT, st.none() | TEXT, TEXT),
     st.sampled_from(LAYOUTS),
@@ -238,10 +239,18 @@ def test_how_csv_is_written_is_stored_where_it_is_unusual() -> None:
         thousands="\u202f",
         header=("id",),
         escape="\\",
+        skip_blanks=True,
     )
     other = replace(FIRST, spec=replace(FIRST.spec, source=source))
 
-    for name in (b'"encoding"', b'"decimal"', b'"thousands"', b'"header"', b'"escape"'):
+    for name in (
+        b'"encoding"',
+        b'"decimal"',
+        b'"thousands"',
+        b'"header"',
+        b'"escape"',
+        b'"skip_blanks"',
+    ):
         assert name not in encode_state(FIRST)
         assert name in encode_state(other)
     assert decode_state(encode_state(other)) == other
@@ -385,6 +394,7 @@ def test_every_field_is_written() -> None:
         "thousands",
         "header",
         "escape",
+        "skip_blanks",
     }
     table = json.loads(encode_state(FIRST))["columns"]
     assert dict(zip(table["fields"], table["rows"][1], strict=True))["type"] == "string"

@@ -54,6 +54,7 @@ OTHERS: dict[str, tuple[Any, Effect, Follow | None]] = {
     "source.thousands": ("'", Effect.AT_ONCE, None),
     "source.header": (["id", "kind"], Effect.AT_ONCE, None),
     "source.escape": ("\\", Effect.AT_ONCE, None),
+    "source.skip_blanks": (True, Effect.AT_ONCE, None),
     "source.names": ({"t": "kind"}, Effect.AT_ONCE, None),
     "time.from": ("column", Effect.AT_ONCE, None),
     "time.column": ("id", Effect.AT_ONCE, None),

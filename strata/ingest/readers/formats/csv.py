@@ -312,8 +312,8 @@ class Csv(TextFormat):
         tables = [rows_as_texts(file, delimiter, ROWS) for file in files]
         marks = marks_of(_columns(tables, ("", *WORDS)).values())
         words = set[str]().union(*(null_words(_plainly(table, marks)) for table in tables))
-        given, nulls = files[0].dialect, ("", *sorted(words))
-        return Dialect(delimiter, nulls, given.encoding, *marks, given.header, given.escape)
+        marked = replace(files[0].dialect, decimal=marks[0], thousands=marks[1])
+        return replace(marked, delimiter=delimiter, nulls=("", *sorted(words)))
 
     def guesses(self, file: SourceFile, envelope: str) -> tuple[Mapping[str, Guess], int]:
         """See `Format`."""

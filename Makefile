@@ -144,7 +144,7 @@ explore: .venv/.dev ## Draw new cases for the laws, keep what fails: MINUTES=20,
 	.venv/bin/python -m tools.explore --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # Readers of source files: coverage finds ways into them, plain damage is a hundred times as fast.
-FUZZ_SOURCES = csv csv_escaped jsonl array avro orc parquet_file debezium records
+FUZZ_SOURCES = csv csv_escaped csv_padded jsonl array avro orc parquet_file debezium records
 
 .PHONY: fuzz
 fuzz: .venv/.dev .venv-fuzz/.beside ## Fuzz what reads bytes from outside: FUZZ_SECONDS=600 each

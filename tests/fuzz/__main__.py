@@ -23,6 +23,7 @@ SOURCES: Final = (  # of `tests.fuzz.sources`
     "csv_shift_jis",
     "csv_gb18030",
     "csv_escaped",
+    "csv_padded",
     "jsonl",
     "array",
     "avro",

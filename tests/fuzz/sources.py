@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -78,11 +79,11 @@ class Source:
     envelope: str
     seeds: Callable[[], list[bytes]]
     encoding: str = "utf-8"
-    escape: str = ""
+    written: tuple[tuple[str, str | bool], ...] = ()  # what else a declaration says of the files
 
     def check(self, data: bytes) -> None:
         """Read a file. Raises: whatever is not a refusal."""
-        task = _task(self.format, self.envelope, encoding=self.encoding, escape=self.escape)
+        task = _task(self.format, self.envelope, encoding=self.encoding, written=self.written)
         path = FOLDER / "input"
         path.write_bytes(data)
         file = SourceFile(str(path), "input", len(data))
@@ -157,17 +158,16 @@ def _task(
     envelope: str,
     names: frozenset[str] = frozenset(TYPES),
     encoding: str = "utf-8",
-    escape: str = "",
+    written: tuple[tuple[str, str | bool], ...] = (),
 ) -> IngestTask:
     """Return a task that reads some columns of such files."""
     types = {name: kind for name, kind in TYPES.items() if name in names}
     columns = [{"name": n, "type": k, "nullable": n != "id"} for n, k in types.items()]
-    source = {"format": format, "envelope": envelope}
+    source = {"format": format, "envelope": envelope, **dict(written)}
     if encoding != "utf-8":
         source["encoding"] = encoding
-    if escape:
-        source["escape"] = escape
-    name = f"memory://fuzz-{format}-{envelope}-{encoding}-{len(escape)}-{'-'.join(types)}"
+    said = "-".join(name for name, _ in written)
+    name = f"memory://fuzz-{format}-{envelope}-{encoding}-{said}-{'-'.join(types)}"
     store = StoreSettings(name, name, str(FOLDER))
     machine = Machine(open_stores(store))
     machine.create(parse_spec({"name": "s", "columns": columns, "key": ["id"], "source": source}))
@@ -217,6 +217,14 @@ def csv_escaped() -> list[bytes]:
     """Return CSV files whose quotes are escaped by backslashes."""
     found = [data.replace(b'a ""b""', b'a \\"b\\\\').replace(b'""', b'\\"') for data in csv()]
     return [*found, found[0].replace(b"NA", b'"\\\\\\""'), found[0].replace(b"NA", b"\\N")]
+
+
+def csv_padded() -> list[bytes]:
+    """Return such files with blanks around their fields."""
+    return [
+        data.replace(b",", comma)
+        for data, comma in zip(csv_escaped(), cycle((b", ", b" ,\t", b"  , ")), strict=False)
+    ]
 
 
 def csv_in(encoding: str) -> list[bytes]:
@@ -397,7 +405,14 @@ SOURCES: Final = {
             )
             for encoding in ENCODINGS
         ),
-        Source("csv_escaped", "csv", "append", csv_escaped, escape="\\"),
+        Source("csv_escaped", "csv", "append", csv_escaped, written=(("escape", "\\"),)),
+        Source(
+            "csv_padded",
+            "csv",
+            "append",
+            csv_padded,
+            written=(("escape", "\\"), ("skip_blanks", True)),
+        ),
         Source("jsonl", "jsonl", "append", jsonl),
         Source("array", "json", "append", array),
         Source("avro", "avro", "append", avro),

@@ -18,7 +18,8 @@ def with_form(files: Sequence[SourceFile], looked_bytes: int) -> Sequence[Source
 
     Cost: reads `looked_bytes` of each, up to four times.
     """
-    if all(_has_blanks(file, looked_bytes) for file in files):
+    found = {_has_blanks(file, looked_bytes) for file in files}
+    if True in found and False not in found:
         delimiter = delimiter_of(files[0])
         files = [
             replace(f, dialect=replace(f.dialect, skip_blanks=True, delimiter=delimiter))
@@ -27,10 +28,10 @@ def with_form(files: Sequence[SourceFile], looked_bytes: int) -> Sequence[Source
     return _with_escape(files, looked_bytes)
 
 
-def _has_blanks(file: SourceFile, looked_bytes: int) -> bool:
+def _has_blanks(file: SourceFile, looked_bytes: int) -> bool | None:
     """Return whether each field behind a delimiter begins with blanks that are no part of it.
 
-    They are none if names have them, too, or if quotes stand behind them.
+    They are none if names have them, too, or if quotes stand behind them. None: there is no field.
     """
     try:
         start = beginning(file, looked_bytes)
@@ -41,7 +42,9 @@ def _has_blanks(file: SourceFile, looked_bytes: int) -> bool:
     rows = np.frombuffer(text, np.uint8)[len(names) :]
     begun, quoted, others = blanks_before_fields(rows, delimiter)
     named, _, bare = blanks_before_fields(np.frombuffer(names, np.uint8), delimiter)
-    return begun > 0 and not others and (quoted > 0 or (named > 0 and not bare))
+    if not begun + others:
+        return None
+    return not others and (quoted > 0 or (named > 0 and not bare))
 
 
 def _with_escape(files: Sequence[SourceFile], looked_bytes: int) -> Sequence[SourceFile]:

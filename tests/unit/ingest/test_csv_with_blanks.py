@@ -119,6 +119,22 @@ def test_a_file_with_blanks_before_all_its_fields_is_proposed_so(
 
 
 @pytest.mark.parametrize(
+    ("other", "skips"),
+    [(b"id, text\n", True), (b'id, text\n2, "c"\n', True), (b"id, text\n2,c\n", False)],
+)
+def test_one_file_without_blanks_is_enough_to_keep_them(
+    tmp_path: Path, other: bytes, skips: bool
+) -> None:
+    world = world_of(tmp_path)
+    put(world, "in/a.csv", b"id, text\n1, a\n")
+    put(world, "in/b.csv", other)
+
+    found = infer(world.settings, "t", str(world.root / "in")).declaration
+
+    assert found["source"].get("skip_blanks", False) is skips
+
+
+@pytest.mark.parametrize(
     ("data", "noted"),
     [
         (b"id,text\n1, a\n2, b\n", False),  # they may be the text's own

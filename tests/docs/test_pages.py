@@ -226,3 +226,11 @@ def test_every_benchmark_that_is_named_exists() -> None:
 )
 def test_what_a_page_would_load_from_elsewhere_is_found(html: str, found: list[Any]) -> None:
     assert site.outside(html) == found
+
+
+def test_the_site_wears_the_colours_of_the_console() -> None:
+    style = (PROJECT / "docs/images/site.css").read_text("utf-8")
+    console = (PROJECT / "strata/ui/templates/console.css").read_text("utf-8")
+    colours = re.findall(r"#[0-9a-f]{6}", style)
+    assert len(colours) > 20
+    assert not [colour for colour in colours if colour not in console]

@@ -1,4 +1,4 @@
-"""The five kinds of error, told apart by what the caller may do next.
+"""The five kinds of error, by what the caller may do next.
 
 The message is for people and may change; the kind and the details are the contract.
 A message is lower-case, without a full stop; details follow as `key=value`; `cure` says

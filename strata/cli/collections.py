@@ -52,7 +52,7 @@ def create(
     names: Annotated[list[str], typer.Argument(help="Names of the new collections.")],
     note: Annotated[str, typer.Option("--note", help="A line for people.")] = "",
 ) -> Answer:
-    """Make collections; the first column of the shard's sort order tells them apart."""
+    """Make collections; they differ in the first column of the shard's sort order."""
     catalog = create_collections(context.machine, shard, names, note)
     state = context.machine.load(shard)
     document = {

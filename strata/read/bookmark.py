@@ -14,6 +14,7 @@ from strata.state.state import State
 
 SHOWN_CHARS: Final = 200  # of a text that is no bookmark, and of what was asked for
 BOOKMARK_KEY: Final = b"strata.bookmark"  # of the metadata of a Parquet file of a delivery
+_ANEW: Final = "begin anew with a new consumer and a new sink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,9 @@ def what_is_wanted(
     """Return the identity of what is wanted, and how it was asked for.
 
     The identity has two halves: one stays when columns get other names, one when they are widened.
-    Behind them are the ids of the columns that are named, by name.
+    Behind them are the ids of the columns, by name.
     """
-    asked_for = [state.relation.column(name) for name in columns or ()]
-    ids = None if columns is None else [column.id for column in asked_for]
+    ids = None if columns is None else [state.relation.column(name).id for name in columns]
     names = None if columns is None else [*columns]
     tree = None if filter is None else repr(_nameless(filter.expr))
     text = None if filter is None else filter.sql
@@ -67,9 +67,35 @@ def what_is_wanted(
     rows = "all rows" if filter is None else f"rows where {filter.sql}"
     asked = f"{rows}, {'all columns' if columns is None else ', '.join(columns)}"
     digests = (blake2b(half, digest_size=8).hexdigest() for half in halves)
+    known = json.dumps(wanted_ids(state, columns, filter))
+    return ".".join((*digests, known)), asked[:SHOWN_CHARS]
+
+
+def wanted_ids(
+    state: State, columns: Sequence[str] | None, filter: Filter | None
+) -> dict[str, int]:
+    """Return the ids of the columns that are read, by name."""
+    relation = state.relation
     read = () if filter is None else filter_columns(filter.expr)
-    known = {column.name: column.id for column in (*asked_for, *read)}
-    return ".".join((*digests, json.dumps(known))), asked[:SHOWN_CHARS]
+    chosen = relation.columns if columns is None else map(relation.column, columns)
+    return {column.name: column.id for column in (*chosen, *read)}
+
+
+def joined_ids(had: dict[str, int], now: dict[str, int], cure: str) -> dict[str, int]:
+    """Return the ids of columns by all names that they ever had.
+
+    Raises: InvalidRequest for a name that another column had: its values would be mixed.
+    """
+    other = next((name for name, id in now.items() if had.get(name, id) != id), None)
+    if other is not None:
+        raise InvalidRequest(
+            "another column had this name before",
+            column=other,
+            id=now[other],
+            id_before=had[other],
+            cure=cure,
+        )
+    return {**had, **now}
 
 
 def _nameless(expr: Expr) -> Expr:
@@ -83,9 +109,10 @@ def _nameless(expr: Expr) -> Expr:
             return expr
 
 
-def check_same_wish(there: Bookmark, mine: Bookmark) -> None:
+def check_same_wish(there: Bookmark, mine: Bookmark) -> Bookmark:
     """Refuse a sink that has something else than is wanted now.
 
+    Return the new bookmark with the columns that the sink knows: a name may go and come again.
     Raises: InvalidRequest for changes of another consumer, for other rows or columns, and for a
     column that has the name of another one, which the sink has.
     """
@@ -102,17 +129,10 @@ def check_same_wish(there: Bookmark, mine: Bookmark) -> None:
             "this sink has other rows or columns than are wanted now",
             there=there.asked,
             wanted=mine.asked,
-            cure="ask for what is there, or begin anew with a new consumer and a new sink",
+            cure=f"ask for what is there, or {_ANEW}",
         )
-    other = next((name for name, id in now_ids.items() if had_ids.get(name, id) != id), None)
-    if other is not None:
-        raise InvalidRequest(
-            "this sink has another column, which had this name before",
-            column=other,
-            id=now_ids[other],
-            id_there=had_ids[other],
-            cure="begin anew with a new consumer and a new sink",
-        )
+    ids = joined_ids(had_ids, now_ids, _ANEW)
+    return replace(mine, wanted=".".join((*now, json.dumps(ids)))) if now else mine
 
 
 def _parts(mark: Bookmark) -> tuple[list[str], dict[str, int]]:

@@ -30,6 +30,7 @@ from strata.parts.fetch import source_of
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.plain.clock import settled
 from strata.plain.rows import accepted_rows, filter_columns
+from strata.read.bookmark import joined_ids, wanted_ids
 from strata.read.scan import DEFAULTS, chosen_columns, scan_schema
 from strata.state.state import Spine, State
 from strata.store.open import Stores
@@ -208,9 +209,11 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
     exception from it ends the listening. `where` makes the plain filter for the relation of a
     state; each stretch has the relation of its moment. `planned` hears of each plan.
     Raises: as `plan_changes`, when compaction has overtaken the listener; InvalidRequest when the
-    filter or a column no longer fits the relation, and when the shard was restored or created anew.
+    filter or a column no longer fits the relation, when another column gets the name of one, and
+    when the shard was restored or created anew.
     """
     committed = 0  # when what was read last was
+    ids: dict[str, int] = {}
     while True:
         state = Machine(stores).load(name)
         check_same_life(stores, state, lower, committed)
@@ -218,6 +221,8 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
             state = held_state(stores, name, settings)
             check_same_life(stores, state, lower, committed)
             filter = None if where is None else where(state)
+            cure = f"listen anew from {lower} on"
+            ids = joined_ids(ids, wanted_ids(state, columns, filter), cure)
             stretch, plan = planned_stretch(stores, state, lower, state.upper, filter)
             planned(state, plan, filter)
             rows = changes(

@@ -27,7 +27,13 @@ from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
 from strata.model.time import MIN_TIME
-from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
+from strata.read.bookmark import (
+    Bookmark,
+    check_same_wish,
+    joined_ids,
+    wanted_ids,
+    what_is_wanted,
+)
 from strata.read.changes import Planned, changes, planned_stretch
 from strata.read.scan import DEFAULTS, scan_schema
 from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move_on, moved_by
@@ -35,6 +41,7 @@ from strata.state.state import State
 from strata.store.open import Stores
 
 _a_second: Final = partial(time.sleep, 1.0)
+_AGAIN: Final = "subscribe anew; what keeps the values by name begins anew as well"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Wish:
     step_ms: int | None = None  # most time in one delivery; None: all that is complete
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Delivery:
     """The updates lower <= t < upper."""
 
@@ -54,20 +61,21 @@ class Delivery:
     upper: int
     schema: pa.Schema
     rows: Iterator[pa.RecordBatch]  # the wanted columns, t as written, d; once
-    bookmark: str  # a sink stores it with the rows
+    bookmark: str  # a sink stores it with the rows, after `check_follows`
     first: bool  # of the session
     _subscription: "Subscription"
 
     def check_follows(self, there: str | None) -> None:
         """Refuse a sink that is elsewhere; `there` is what it has stored, None if it is new.
 
+        From then on the bookmark names the columns that the sink has had, too.
         Raises: Fenced when another program has filled it meanwhile, or it has lost what it had;
-        InvalidRequest when it has the changes of another consumer.
+        InvalidRequest when it has the changes of another consumer, or another column by a name.
         """
         at = None
         if there is not None:
-            known, mine = Bookmark.of(there), Bookmark.of(self.bookmark)
-            check_same_wish(known, mine)
+            known = Bookmark.of(there)
+            self.bookmark = check_same_wish(known, Bookmark.of(self.bookmark)).to_text()
             at = known.position
         if at == self.lower or (at is None and self.first):
             return
@@ -165,6 +173,7 @@ class Subscription:
         self._found: Consumer = self._machine.apply(shard, take)
         self._next = self._found.position
         self._first = True
+        self._ids: dict[str, int] = {}  # of the columns of this session, by name
 
     @property
     def position(self) -> int:
@@ -222,6 +231,7 @@ class Subscription:
         moved_by(state, self._name, self._session)  # a shard that was created again has others
         upper, wish = self._end(state, lower), self._wish
         filter = None if wish.where is None else wish.where(state)
+        self._ids = joined_ids(self._ids, wanted_ids(state, wish.columns, filter), _AGAIN)
         stretch, plan = planned_stretch(self._stores, state, lower, upper, filter)
         self._planned(state, plan, filter)
         found = changes(

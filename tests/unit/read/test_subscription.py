@@ -8,17 +8,22 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from strata.errors import Corrupt, Fenced, InvalidRequest, Unavailable
+from strata.format.columns import updates_schema
 from strata.machine.ledger import commit_at
 from strata.machine.machine import Machine
 from strata.model.settings import ReadSettings
+from strata.model.types import parse_type
 from strata.read.bookmark import Bookmark, check_same_wish, what_is_wanted
+from strata.read.changes import listen
 from strata.read.folder_sink import ParquetFolder
 from strata.read.subscription import Subscription, Wish, following
 from strata.state.consumers import consumers_of
+from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, evolve
 from strata.state.state import Commit
 from strata.state.tombstone import drop
 from strata.store.open import Stores
@@ -283,6 +288,73 @@ def test_a_column_under_the_name_of_another_is_refused(stores: Stores) -> None:
     check_same_wish(one, one)
     with pytest.raises(InvalidRequest, match="had this name before") as refused:
         check_same_wish(one, other)
-    assert refused.value.details == {"column": "id", "id": 7, "id_there": 1}
+    assert refused.value.details == {"column": "id", "id": 7, "id_before": 1}
     former = replace(one, wanted=one.wanted.rpartition(".")[0])
-    check_same_wish(former, one)  # of a version that kept no ids
+    assert check_same_wish(former, one) == one  # of a version that kept no ids
+
+
+def altered(stores: Stores, *changes: Change) -> None:
+    """Change the columns, then write a row at the next times."""
+    machine = Machine(stores)
+    for change in changes:
+        machine.apply("shard", partial(evolve, change=change))
+    state = machine.load("shard")
+    values = [*range(len(state.relation.columns)), state.upper, 1]
+    rows = pa.Table.from_pylist(
+        [dict(zip(updates_schema(state.relation).names, values, strict=True))],
+        schema=updates_schema(state.relation),
+    )
+    append(stores, "shard", state.upper, state.upper + 5, [rows])
+
+
+ADD, DROP = AddColumn("x", parse_type("int64")), DropColumn("x")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [[ADD], [DROP, ADD]],
+        [[ADD], [DROP], [ADD]],
+        [[ADD], [RenameColumn("x", "y")], [ADD]],
+    ],
+    ids=["at once", "after a delivery without", "renamed"],
+)
+@pytest.mark.parametrize("again", [False, True], ids=["one session", "a session each"])
+def test_a_sink_of_all_columns_mixes_no_two_of_one_name(
+    stores: Stores, sink: ParquetFolder, steps: list[list[Change]], again: bool
+) -> None:
+    """Values of a column that was dropped and of one that came later stood in one column."""
+    *before, last = steps
+    session = following(stores, "shard", "c", sink, Wish())
+    for changes in before:
+        altered(stores, *changes)
+        session = following(stores, "shard", "c", sink, Wish()) if again else session
+        assert session.into(sink)[0] == 1
+    altered(stores, *last)
+    files = sorted(sink.folder.iterdir())
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="another column had this name") as refused:
+            (following(stores, "shard", "c", sink, Wish()) if again else session).into(sink)
+        assert refused.value.details["column"] == "x"
+    assert sorted(sink.folder.iterdir()) == files
+    anew = ParquetFolder(sink.folder / "anew")
+    assert following(stores, "shard", "d", anew, Wish()).into(anew)[0] == 1
+
+
+@pytest.mark.parametrize("columns", [None, ["x"]])
+def test_who_listens_hears_that_a_name_went_to_another_column(
+    stores: Stores, columns: list[str] | None
+) -> None:
+    altered(stores, ADD)
+    heard = listen(stores, "shard", columns=columns, wait=lambda: None)
+    session = Subscription(stores, "shard", "c", Wish(columns=columns))
+    upper = [stretch.upper for stretch, _ in [next(heard)]]
+    assert [delivery.done() for delivery in session.pending()] == [None]
+    altered(stores, DROP, ADD)
+    with pytest.raises(InvalidRequest, match="another column had this name") as refused:
+        next(heard)
+    assert refused.value.cure == f"listen anew from {upper[0]} on"
+    with pytest.raises(InvalidRequest, match="another column had this name"):
+        next(session.pending())
+    again = Subscription(stores, "shard", "c", Wish(columns=columns))
+    assert [delivery.lower for delivery in again.pending()] == upper

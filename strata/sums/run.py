@@ -16,8 +16,9 @@ of others is refused, and so is a source that does not know the consumer: it was
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -36,8 +37,9 @@ from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.read.subscription import Subscription, Wish
 from strata.read.values import joined_filter
+from strata.state.consumers import detach
 from strata.state.state import State
-from strata.state.transitions import Appended, append
+from strata.state.transitions import Appended, append, create
 from strata.store.keys import part_prefix
 from strata.store.open import Stores
 from strata.sums.ends import Values, add_value
@@ -94,27 +96,66 @@ def maintain_sums(
     source = machine.load(wish.source)
     table = SumsTable.of(source, wish)
     sums_filter(source, wish)  # one that cannot be leaves no shard that is declared with it
-    if wish.target not in machine.names():
-        machine.create(table.declaration(wish))
-    known, source = machine.load(wish.target), machine.load(wish.source)
+    there = wish.target in machine.names()
+    known = machine.load(wish.target) if there else _empty(stores, table, wish)
+    source = machine.load(wish.source)
     check_target(stores, known, source, wish, table)
     check_known(source, known)
     start = None if known.upper == MIN_TIME else known.upper
-    session = Subscription(
-        stores, wish.source, CONSUMER + wish.target, Wish(), start=start, settings=settings
-    )
+    with _following(stores, wish, start, settings) as session:
+        if there:
+            report = _next_run(stores, wish, settings, rebuild=rebuild)
+        else:
+            report = _first_run(stores, wish, settings)
+    if report.upper > MIN_TIME:
+        session.move_to(report.upper)
+    return report
+
+
+def _empty(stores: Stores, table: SumsTable, wish: SumsWish) -> State:
+    """Return the target as its first run finds it, which is stored nowhere yet."""
+    return create(table.declaration(wish), stores.clock())
+
+
+@contextmanager
+def _following(
+    stores: Stores, wish: SumsWish, start: int | None, settings: ReadSettings
+) -> Iterator[Subscription]:
+    """Have the source keep its history; where the sums cannot begin, nothing waits for them."""
+    machine, name = Machine(stores), CONSUMER + wish.target
+    session = Subscription(stores, wish.source, name, Wish(), start=start, settings=settings)
+    try:
+        yield session
+    except InvalidRequest:
+        if wish.target not in machine.names():
+            machine.apply(wish.source, partial(detach, name=name))
+        raise
+
+
+def _first_run(stores: Stores, wish: SumsWish, settings: ReadSettings) -> SumsReport:
+    """Make the target once it is known what it will hold: a wish that cannot be leaves none."""
+    machine = Machine(stores)
+    with reading(stores, wish.source, settings, "sums") as source:
+        table = SumsTable.of(source, wish)
+        work = _Work(stores, wish, table, source, _empty(stores, table, wish), settings)
+        news = work.news()
+        machine.create(work.target.spec)
+        with Lease(machine, wish.target, "sums") as lease:
+            return replace(work, target=machine.load(wish.target)).append(news, lease.name)
+
+
+def _next_run(
+    stores: Stores, wish: SumsWish, settings: ReadSettings, *, rebuild: bool
+) -> SumsReport:
     with (
-        Lease(machine, wish.target, "sums") as lease,
+        Lease(Machine(stores), wish.target, "sums") as lease,
         reading(stores, wish.source, settings, "sums") as source,
         reading(stores, wish.target, settings, "sums") as target,
     ):
         table = SumsTable.of(source, wish)
         check_target(stores, target, source, wish, table)
         work = _Work(stores, wish, table, source, target, settings)
-        report = work.rebuild(lease.name) if rebuild else work.carry_out(lease.name)
-    if report.upper > MIN_TIME:
-        session.move_to(report.upper)
-    return report
+        return work.append(work.corrected() if rebuild else work.news(), lease.name)
 
 
 @dataclass(slots=True)
@@ -123,6 +164,15 @@ class _Change:
 
     numbers: GroupSums
     values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """Updates of the target, each at the time of its changes."""
+
+    rows: pa.Table
+    report: SumsReport
+    how: str  # behind the token
 
 
 @dataclass(frozen=True)
@@ -136,17 +186,15 @@ class _Work:
     target: State
     settings: ReadSettings
 
-    def carry_out(self, writer: str) -> SumsReport:
+    def news(self) -> "_News":
         lower, upper = self._bounds()
-        if upper == lower:
-            return SumsReport(self.wish.target, self.wish.source, lower, upper, 0, 0)
-        updates, number = self._followed(lower, upper)
-        return self._report(updates, number, lower, upper, writer)
+        updates, number = self._followed(lower, upper) if upper > lower else ([], 0)
+        return self._news(updates, number, lower, upper)
 
-    def rebuild(self, writer: str) -> SumsReport:
+    def corrected(self) -> "_News":
         lower, upper = self._bounds()
         if lower == MIN_TIME:
-            return self.carry_out(writer)
+            return self.news()
         if upper == lower:
             raise InvalidRequest(
                 "the sums are corrected together with new changes, and their source has none",
@@ -161,7 +209,7 @@ class _Work:
         for group, numbers, _, diff in updates:
             wrong[group, numbers] -= diff
         updates += [(*row, upper - 1, diff) for row, diff in wrong.items() if diff]
-        return self._report(updates, number, lower, upper, writer, how=":rebuilt")
+        return self._news(updates, number, lower, upper, how=":rebuilt")
 
     def _followed(self, lower: int, upper: int) -> tuple[list[Change], int]:
         """Return the target's updates, each at the time of its changes, and how many these are."""
@@ -169,20 +217,12 @@ class _Work:
         held = self._held({group for _, group in found}) if lower > MIN_TIME else {}
         return [*self._updates(found, held, self._ends(found, held, lower))], number
 
-    def _report(
-        self,
-        updates: list[Change],
-        number: int,
-        lower: int,
-        upper: int,
-        writer: str,
-        *,
-        how: str = "",
-    ) -> SumsReport:
-        """Append updates of the target, and say so."""
+    def _news(
+        self, updates: list[Change], number: int, lower: int, upper: int, *, how: str = ""
+    ) -> "_News":
         rows = self.table.arrow(updates, self.target.relation)
-        self._append(rows, lower, upper, writer, how=how)
-        return SumsReport(self.wish.target, self.wish.source, lower, upper, number, len(updates))
+        report = SumsReport(self.wish.target, self.wish.source, lower, upper, number, rows.num_rows)
+        return _News(rows, report, how)
 
     def _bounds(self) -> tuple[int, int]:
         """Return where the target is, and the source."""
@@ -300,9 +340,12 @@ class _Work:
                 if after != nothing:
                     yield group, after, t, 1
 
-    def _append(
-        self, rows: pa.Table, lower: int, upper: int, writer: str, *, how: str = ""
-    ) -> None:
+    def append(self, news: "_News", writer: str) -> SumsReport:
+        """Append what is new; nothing if the source has no changes."""
+        rows, report = news.rows, news.report
+        lower, upper = report.lower, report.upper
+        if upper == lower:
+            return report
         state, spec, blob = self.target, self.target.spec, self.stores.blob
         first = lower == MIN_TIME
         parts = write_parts(
@@ -317,7 +360,7 @@ class _Work:
             stats_spec=spec.stats,
         )
         batch = write_batch(blob, state.name, parts, lower, upper, MIN_TIME)
-        token = f"{sums_token(self.wish, self.table, self.source)}{lower}:{upper}{how}"
+        token = f"{sums_token(self.wish, self.table, self.source)}{lower}:{upper}{news.how}"
 
         def move(found: State, now_ms: int) -> tuple[State, Appended]:
             # The same batch under the same token is found by `append`.
@@ -338,3 +381,4 @@ class _Work:
             return after, done
 
         Machine(self.stores).apply(state.name, move)
+        return report

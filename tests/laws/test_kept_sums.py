@@ -283,7 +283,8 @@ def test_a_filter_on_a_column_that_was_made_anew_is_another_filter() -> None:
         maintain_sums(stores, wish)
 
 
-def test_a_sum_that_exceeds_its_column_writes_nothing() -> None:
+def test_a_sum_that_exceeds_its_column_leaves_nothing_behind() -> None:
+    """An empty target was declared with it for good, and its consumer kept the source's history."""
     stores = memory_stores()
     create(stores, Relation(0, (Column(1, "a", parse_type("int32")),), (1,), ()))
     rows = pa.table(
@@ -292,7 +293,14 @@ def test_a_sum_that_exceeds_its_column_writes_nothing() -> None:
     append(stores, "shard", 0, 10, [rows])
     with pytest.raises(InvalidRequest, match="exceeds"):
         maintain_sums(stores, SumsWish("shard", "sums", ("a",), ("a",)))
-    assert Machine(stores).load("sums").upper == MIN_TIME
+    assert list(Machine(stores).names()) == ["shard"]
+    assert consumers_of(Machine(stores).load("shard")) == ()
+    fits = SumsWish("shard", "sums", ("a",), ("a",), "a < 5")
+    assert maintain_sums(stores, fits).updates == 0
+    append(stores, "shard", 10, 20, [rows.set_column(1, "t", pa.array([11]))])
+    with pytest.raises(InvalidRequest, match="exceeds"):
+        maintain_sums(stores, SumsWish("shard", "others", ("a",), ("a",)))
+    assert maintain_sums(stores, fits).upper == 20
 
 
 @pytest.mark.parametrize("where", ["b < now()", "nn = 5", "n = 'x'"])

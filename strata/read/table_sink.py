@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.format.values.beyond import python_values
+from strata.format.values.json_text import canonical_json
 from strata.model.extras import needed
 from strata.model.settings import without_password
 from strata.model.shown import as_json_value
@@ -57,7 +58,7 @@ _WIDER: Final = {
     "bigint": ("numeric(20)", "numeric"),
     "real": ("double precision",),
 }
-_AS_WELL: Final = {  # of a wanted type: others that take exactly its values, or refuse them
+_AS_WELL: Final = {  # of a wanted type: others that take its values, or refuse them
     "text": ("uuid", "json", "jsonb"),
     "jsonb": ("json",),
     "numeric(20)": ("numeric",),
@@ -68,6 +69,7 @@ _COLUMNS: Final = """SELECT attname, CASE typtype WHEN 'd' THEN format_type(typb
     FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
     WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
 _BEYOND: Final = re.compile(r"([+-]?\d+)(-\d\d-\d\d)T?([\d:.]*)(Z?)")  # Python's calendar
+_UUID: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _DIGITS: Final = re.compile(r"numeric\((\d+),(\d+)\)")
 _SHOWN_CHARS: Final = 80  # of a value in an error
 
@@ -111,8 +113,7 @@ class PostgresTable:
                 self._name,
             )
             delivery.check_follows(self._stored(connection, lock=True))
-            self._shape(connection, delivery.schema)
-            rows = self._copy(connection, delivery)
+            rows = self._copy(connection, delivery, self._shape(connection, delivery.schema))
             _run(
                 connection,
                 f"UPDATE {self._marks} SET position = %s, bookmark = %s WHERE target = %s",
@@ -154,8 +155,11 @@ class PostgresTable:
             columns = "target text PRIMARY KEY, position bigint, bookmark text"
             _run(connection, f"CREATE TABLE IF NOT EXISTS {marks} ({columns})")
 
-    def _shape(self, connection: "_Connection", schema: pa.Schema) -> None:
-        """Make the table, or give it the columns that it lacks, and wider ones where they grew."""
+    def _shape(self, connection: "_Connection", schema: pa.Schema) -> dict[str, str]:
+        """Make the table, or give it the columns that it lacks, and wider ones where they grew.
+
+        Return the types of the columns that it had.
+        """
         columns = {_short(field.name): (_type(field.type), field.type) for field in schema}
         listed = ", ".join(f"{_quoted(name)} {kind}" for name, (kind, _) in columns.items())
         _run(connection, f"CREATE TABLE IF NOT EXISTS {self._target} ({listed})")
@@ -176,8 +180,9 @@ class PostgresTable:
                     cure=f"{change}ALTER COLUMN {_quoted(name)} TYPE {kind}, or rename it there; "
                     "or leave it out with --columns",
                 )
+        return there
 
-    def _copy(self, connection: "_Connection", delivery: Delivery) -> int:
+    def _copy(self, connection: "_Connection", delivery: Delivery, there: dict[str, str]) -> int:
         names = ", ".join(_quoted(name) for name in delivery.schema.names)
         rows = 0
         with (
@@ -186,7 +191,7 @@ class PostgresTable:
         ):
             for batch in delivery.rows:
                 pairs = zip(batch.schema.names, batch.columns, strict=True)
-                columns = [_values(*pair) for pair in pairs]
+                columns = [_values(*pair, there.get(pair[0], "")) for pair in pairs]
                 for row in zip(*columns, strict=True):
                     copy.write_row(row)
                 rows += batch.num_rows
@@ -264,14 +269,15 @@ def _holds(there: str, wanted: str, values: pa.DataType) -> bool:
     return there.replace("(6)", "") in {_LONG.get(kind, kind) for kind in (wanted, *others)}
 
 
-def _values(name: str, column: pa.Array) -> list[Any]:
+def _values(name: str, column: pa.Array, there: str) -> list[Any]:
     """Return the values of a column as the driver takes them.
 
-    Raises: InvalidRequest for a text that PostgreSQL refuses.
+    Raises: InvalidRequest for a text that PostgreSQL refuses, or changes in the type `there`.
     """
     kind = _type(column.type)
     if kind == "text":
         _check_texts(name, column)
+        _check_spelt(name, column, there)
     values = python_values(column, pairs=True)
     if kind == "jsonb":
         return [None if v is None else json.dumps(as_json_value(v, wide=True)) for v in values]
@@ -304,6 +310,25 @@ def _check_texts(name: str, column: pa.Array) -> None:
             column=name,
             value=value[:_SHOWN_CHARS],
             cure="leave the column out with --columns, or such rows with --where",
+        )
+
+
+def _check_spelt(name: str, column: pa.Array, there: str) -> None:
+    """Refuse a text that a column keeps in another spelling, or without a repeated key."""
+    if there == "uuid":
+        same = pc.match_substring_regex(column, _UUID)
+    elif there == "jsonb":
+        same = pc.equal(canonical_json(column)[0], column)
+    else:
+        return
+    changed = pc.and_(column.is_valid(), pc.invert(pc.fill_null(same, False)))
+    if pc.any(changed).as_py():
+        raise InvalidRequest(
+            "a column of the table would change this value; nothing of them is stored",
+            column=name,
+            type=there,
+            value=column.filter(changed)[0].as_py()[:_SHOWN_CHARS],
+            cure="give the column of the table the type text; or leave it out with --columns",
         )
 
 

@@ -231,6 +231,7 @@ class PostgresTable:
                 "the table does not take these changes; nothing of them is stored",
                 **shown,
                 reason=str(error).strip(),
+                cure="leave the column out with --columns, or such rows with --where",
             ) from error
 
 

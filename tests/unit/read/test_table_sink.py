@@ -245,6 +245,14 @@ def test_days_beyond_the_calendar_of_python_arrive(address: str) -> None:
     ]
 
 
+def test_a_day_that_postgresql_lacks_is_named_with_a_cure(address: str) -> None:
+    day = pa.array([2**31 - 1], pa.int32()).view(pa.date32())
+    with pytest.raises(InvalidRequest, match="column day") as caught:
+        PostgresTable(address, "late").take(delivery({"day": day}))
+    assert caught.value.cure is not None
+    assert "--where" in caught.value.cure
+
+
 def test_a_text_with_a_nul_is_named_by_its_column(address: str) -> None:
     with pytest.raises(InvalidRequest, match="has no NUL") as caught:
         PostgresTable(address, "nul").take(delivery({"a": pa.array(["x"]), "s": pa.array(["a\0"])}))

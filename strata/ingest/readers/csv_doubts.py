@@ -22,30 +22,38 @@ from strata.model.spec import ESCAPES
 
 _MISSING: Final = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan")
 WORDS: Final = (*_MISSING, "\\N", "-", "--", "?", ".")  # may mean null
+_ALWAYS: Final = frozenset(("NA", "\\N"))  # mean null also among texts
+_NANS: Final = frozenset(("NaN", "nan"))
+_NUMBERS: Final = ("float64", "numeric")
+_READ: Final = "{} is read as {}, {{:,}} times in the examined rows; if it is {}, "
+_DROP: Final = "leave {} out of source.nulls"
 NUMBER: Final = re.compile(r"\s*[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?\s*", re.I)
 CODE: Final = r"^[A-Z]{2}$"  # in a column of such texts NA may be Namibia, or North America
 
 
 def null_words(table: pa.Table) -> set[str]:
-    """Return the words that stand for null in some column.
+    r"""Return the words that stand for null in some column.
 
-    NA does, unless the others are codes of two letters. Another word does if all other values of
-    its column have one type that is not text.
+    NA does, unless the others are codes of two letters, and so does \N. Another word does if all
+    other values of its column have one type that is not text; NaN not among numbers.
     """
     found: set[str] = set()
     for texts in table.columns:
         distinct = pc.unique(texts.drop_null().cast(pa.string()))
         words = {word for word in WORDS if pc.is_in(pa.scalar(word), distinct).as_py()}
-        if words - {"NA"} and type_of_texts(without_words(texts, words)) in (
-            None,
-            "string",
-            "jsonb",
-        ):
-            words &= {"NA"}
+        if words - _ALWAYS and not _typed(texts, words):
+            words &= _ALWAYS
+        if words & _NANS and _typed(texts, words - _NANS):
+            words -= _NANS
         if _are_codes(without_words(texts, words)):
             words -= {"NA"}
         found |= words
     return found
+
+
+def _typed(texts: pa.Array, words: Collection[str]) -> bool:
+    """Return whether what is left without some words is of one type that is not text."""
+    return type_of_texts(without_words(texts, words)) not in (None, "string", "jsonb")
 
 
 def doubted_file(file: SourceFile, names: Iterable[str]) -> Iterator[str]:
@@ -121,16 +129,47 @@ def doubted_rows(file: SourceFile, texts: pa.Table) -> Iterator[str]:
         )
 
 
-def doubted_nulls(texts: pa.Array, nulls: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Yield each word that a column of texts has as well, and that is null there; how often.
+def doubted_nulls(
+    texts: pa.ChunkedArray, kind: str, nulls: Collection[str]
+) -> Iterator[tuple[str, int]]:
+    """Yield a note for each word that may be null or a value of the type, and how often it is.
 
-    NA mostly is; not among codes, or where empty fields are null.
+    NA mostly is null; not among codes, or where empty fields are null.
     """
-    for word in sorted(set(nulls) - {""}):
+    is_text = kind == "string"
+    if not is_text and kind not in _NUMBERS:
+        return
+    value, words = ("a text", {*nulls, *_MISSING}) if is_text else ("a number", _NANS)
+    empty = texts.null_count
+    doubted = empty or _are_codes(without_words(texts, nulls))
+    others = 0
+    for word in sorted(words - {""}):
         count = pc.sum(pc.equal(texts, word)).as_py() or 0
-        is_text = word != "NA" or texts.null_count or _are_codes(without_words(texts, nulls))
-        if count and is_text:
-            yield word, count
+        if not count or (word == "NA" and not (doubted and word in nulls)):
+            continue
+        others += word != "NA"
+        if word in nulls:
+            yield _READ.format(word, "null", value) + _DROP.format("it"), count
+        elif is_text or not empty:
+            yield _READ.format(word, value, "null") + "add it to source.nulls", count
+    if is_text and empty and (others or "\\N" in nulls):
+        note = _READ.format("an empty field", "null", "the empty text")
+        yield note + _DROP.format('""'), empty
+
+
+def doubted_backslashes(file: SourceFile, texts: pa.Table) -> Iterator[str]:
+    r"""Yield a note if backslashes seem to mean other letters, as beside \N or among tabs."""
+    every = pa.chunked_array([c for column in texts.columns for c in column.chunks], pa.binary())
+    some = every.filter(pc.match_substring(every, "\\"))
+    rest = some.filter(pc.not_equal(some, b"\\N"))
+    escaping = len(rest) < len(some) or file.dialect.delimiter == "\t"
+    mark = re.escape(file.dialect.delimiter)
+    whole = rf"^(?s:[^\\]|\\[\\bfnrtvN0-7x.']|\\{mark})*$"
+    if len(rest) and escaping and pc.all(pc.match_substring_regex(rest, whole)).as_py():
+        yield (
+            f"{file.name}: backslashes are read as they are; if the writer means other letters by "
+            r"\n, \t and \\, as COPY in its format text and MySQL do, have it write CSV with quotes"
+        )
 
 
 def _are_codes(texts: pa.Array) -> bool:

@@ -70,12 +70,17 @@ def with_records(declaration: dict[str, Any], files: Sequence[SourceFile]) -> di
     for raw in raw_files(declaration, files, []) if types else ():
         for name, kind in types.items():
             values = raw.columns[name]
-            lost = _unread(raw, name, kind) if isinstance(values, pa.Array) else 0
+            lost = _unread(raw, name, kind) if _is_nested(values) else 0
             record = guess_arrow(values.type, records=True) if lost else kind
             if _unread(raw, name, record) < lost:
                 types[name] = record
     columns = [c | {"type": types.get(c["name"], c["type"])} for c in declaration["columns"]]
     return {**declaration, "columns": columns}
+
+
+def _is_nested(values: object) -> bool:
+    """Return whether values of a file have a type with others inside; texts of JSON have none."""
+    return isinstance(values, pa.Array) and pa.types.is_nested(values.type)
 
 
 def _unread(raw: RawFile, name: str, kind: str) -> int:

@@ -110,7 +110,7 @@ def guess_values(values: Sequence[object]) -> Guess:
     some = [value for value in values if value is not None]
     nulls = len(some) < len(values)
     kinds = {type(value) for value in some}
-    if str in kinds and kinds & {int, float}:
+    if str in kinds and kinds & {int, float, NumberText}:
         kinds = {float if value in NO_NUMBERS else type(value) for value in some}
     if not some:
         return UNKNOWN, True

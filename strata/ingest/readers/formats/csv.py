@@ -39,6 +39,7 @@ from strata.ingest.readers.csv_checks import (
 )
 from strata.ingest.readers.csv_doubts import (
     WORDS,
+    doubted_backslashes,
     doubted_file,
     doubted_nulls,
     doubted_numbers,
@@ -336,19 +337,16 @@ class Csv(TextFormat):
             found |= dict.fromkeys(doubted_file(file, types))
             tables.append(rows_as_texts(file, dialect.delimiter, ROWS))
             found |= dict.fromkeys(doubted_rows(file, tables[-1]))
+            marked = replace(file, dialect=dialect)
+            found |= dict.fromkeys(doubted_backslashes(marked, tables[-1]))
             table = _plainly(tables[-1], marks)
             for name in table.column_names:
-                if types[name] == "string":
-                    texts = table[name].cast(pa.string())
-                    for word, count in doubted_nulls(texts, dialect.nulls):
-                        lost[name, word] += count
-                elif types[name] in ("float64", "numeric"):
+                texts = table[name].cast(pa.string())
+                for note, count in doubted_nulls(texts, types[name], dialect.nulls):
+                    lost[name, note] += count
+                if types[name] in ("float64", "numeric"):
                     found |= dict.fromkeys(doubted_numbers(name, table[name]))
-        nulls = [
-            f"{name}: {word} is read as null, {count:,} times in the examined rows; if it is a "
-            "text, leave it out of source.nulls"
-            for (name, word), count in lost.items()
-        ]
+        nulls = [f"{name}: {note.format(count)}" for (name, note), count in lost.items()]
         columns = _columns(tables, dialect.nulls)
         return (*nulls, *found, *doubted_marks(columns, types, marks))
 

@@ -19,13 +19,14 @@ import pytest
 
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
-from strata.ingest.engine import ingest_now
+from strata.ingest.engine import ingest, ingest_now
 from strata.ingest.land.files import files_at
 from strata.ingest.readers.infer import infer
 from strata.ingest.task import Step
 from strata.machine.machine import Machine
 from strata.model.spec import parse_spec
 from strata.read.scan import scan
+from strata.shard import Shard
 from tests.unit.ingest.test_engine import World
 
 COLUMNS: list[dict[str, Any]] = [
@@ -405,6 +406,69 @@ def test_texts_that_may_mean_something_else_are_named(tmp_path: Path) -> None:
     number = world.put("y.csv", "n,mark\n-,-\n5,a\n")
     (note,) = infer(world.settings, "new", number).notes
     assert note.startswith("mark: - is read as null, 1 times")
+
+
+_NULL = "is read as null, 1 times in the examined rows; if it is"
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "notes"),
+    [
+        ("1,NaN|2,1.5|3,", ["nan", "1.5", "None"], ()),
+        ("1,nan|2,3|", ["nan", "3.0"], ("x: nan is read as a number, 1 times in the examined ",)),
+        ("1,NaN|2,2020-01-01|", ["None", "2020-01-01"], ()),
+        ("1,\\N|2,a|", ["None", "a"], (f"x: \\N {_NULL} a text, leave it out",)),
+        ("1,\\N|", ["None"], (f"x: \\N {_NULL} a text, leave it out",)),
+        (
+            "1,\\N|2,|3,a|",
+            ["None", "None", "a"],
+            (f"x: \\N {_NULL} a text,", f'x: an empty field {_NULL} the empty text, leave "" out'),
+        ),
+        ("1,NULL|2,a|", ["NULL", "a"], ("x: NULL is read as a text, 1 times in the examined",)),
+        ("1,-|2,1.5|", ["None", "1.5"], ()),
+        ('1,""|2,[1]|', ["None", "[1]"], ()),  # JSON was proposed as bytes
+        ('1,""|2,a|', ["", "a"], ()),
+    ],
+)
+def test_what_may_be_null_is_read_as_databases_write_it_or_named(
+    tmp_path: Path, text: str, values: list[str], notes: tuple[str, ...]
+) -> None:
+    r"""NaN beside numbers became null, and \N among texts a text, both without a word."""
+    world = World(tmp_path)
+    world.put("x.csv", "id,x\n" + text.replace("|", "\n"))
+
+    found = infer(world.settings, "new", "x.csv")
+
+    world.machine.create(parse_spec(found.declaration))
+    assert ingest(world.stores, world.settings, "new", paths=["x.csv"]).to_json()["rejected"] == 0
+    rows = [row for batch in Shard(world.stores, "new").scan() for row in batch.to_pylist()]
+    assert [str(row["x"]) for row in sorted(rows, key=lambda row: row["id"])] == values
+    assert len(found.notes) == len(notes), found.notes
+    assert all(one.startswith(note) for one, note in zip(found.notes, notes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("id,x\n1,\\N\n2,a\\nb\n", True),
+        ("id\tx\n1\ta\\\\b\n", True),
+        ("id|x|y\n1|a\\tb|\\N\n", True),
+        ("id\tx\n1\ta\\'b\n", True),
+        ("id,x\n1,\\N\n2,C:\\dir\n", False),
+        ("id\tx\n1\t\\N\n", False),
+        ("id,x\n1,a\\nb\n", False),
+    ],
+)
+def test_backslashes_that_may_mean_other_letters_are_noted(
+    tmp_path: Path, text: str, noted: bool
+) -> None:
+    """What COPY writes as text came in with its escapes, without a word."""
+    world = World(tmp_path)
+    world.put("x.csv", text)
+
+    notes = infer(world.settings, "new", "x.csv").notes
+
+    assert any("x.csv: backslashes are read as they are" in note for note in notes) is noted
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,8 @@ def test_what_spark_writes_for_no_number_is_a_float_among_floats() -> None:
     assert guess_values([1.5, "nan"]) == guess_values([1.5, "NaN", "x"]) == ("jsonb", False)
     assert guess_values([NumberText("4.6312928195794285e+299"), 0.5]) == ("float64", False)
     assert guess_values([NumberText("12345678901234567890.5"), 0.5]) == ("numeric", False)
+    assert guess_values([NumberText("1.5"), "NaN"]) == ("float64", False)
+    assert guess_values([NumberText("12345678901234567890.5"), "NaN"]) == ("numeric", False)
     assert guess_values([True, "NaN"]) == ("jsonb", False)
     assert guess_values(["NaN", "Infinity"]) == ("string", False)
 

@@ -8,6 +8,7 @@ triggerer's machine, no file is lost: the scheduled run takes the day as usual.
 """
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -20,6 +21,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 VARIABLE: Final = "STRATA_ARRIVALS"
 PAUSE_S: Final = 10.0
+CURE: Final = "cure: give Airflow's triggerer the right to write this folder, then remove the file"
+_LOG: Final = logging.getLogger(__name__)
 _MARKER: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(\.done)?")
 
 
@@ -37,12 +40,31 @@ class ArrivalTrigger(BaseEventTrigger):
         return f"{__name__}.{type(self).__name__}", mine
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield the day of each marker, the earliest first, and remove the marker."""
+        """Yield the day of each marker, the earliest first, and remove the marker.
+
+        One that cannot be removed counts again when it is written again. A trigger that fails is
+        begun anew at once, so that an error here would start an ingest each time.
+        """
+        stay: dict[Path, int] = {}  # markers, and when they were written
         while True:
             for marker, day in await asyncio.to_thread(markers, Path(self.folder)):
+                written = await asyncio.to_thread(_written_ns, marker)
+                if written is None or stay.get(marker) == written:
+                    continue
                 yield TriggerEvent({"day": day})  # type: ignore[no-untyped-call]
-                await asyncio.to_thread(marker.unlink, missing_ok=True)
+                try:
+                    await asyncio.to_thread(marker.unlink, missing_ok=True)
+                except OSError as error:
+                    stay[marker] = written
+                    _LOG.warning("%s cannot be removed: %s (%s)", marker, error.strerror, CURE)
             await asyncio.sleep(self.pause_s)
+
+
+def _written_ns(marker: Path) -> int | None:
+    try:
+        return marker.stat().st_mtime_ns
+    except OSError:  # somebody has taken it away
+        return None
 
 
 def markers(folder: Path) -> list[tuple[Path, str]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 KEY_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"  # Airflow's own for partition keys
 DAY: Final = timedelta(days=1)
+BY_HAND: Final = frozenset({"manual", "asset_materialization"})  # types of runs of a person
 
 
 def from_time(params: dict[str, Any], dag_run: Any) -> str:
@@ -34,16 +35,14 @@ def now(params: dict[str, Any], dag_run: Any) -> str:
 def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
     """Return whether a run is a dry run: a person triggered it and left "dry run" on.
 
-    A backfill does what its form says. A backfill from the command line has no form and is real;
-    so is a run that no person triggered.
+    Any other run is real unless its configuration asks for a dry run: a backfill does what its form
+    says, and a run that another DAG triggers does what that DAG says.
 
     >>> rehearsed({"dry_run": True}, None)
     True
     """
-    kind = _kind(dag_run)
-    if kind == "backfill":
-        return bool((getattr(dag_run, "conf", None) or {}).get("dry_run"))
-    return bool(params.get("dry_run")) and kind == "manual"
+    answers = params if _kind(dag_run) in BY_HAND else getattr(dag_run, "conf", None) or {}
+    return bool(answers.get("dry_run"))
 
 
 def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:

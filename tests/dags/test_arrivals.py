@@ -1,6 +1,7 @@
 """Markers in a folder start an ingest of their days, and are taken away."""
 
 import asyncio
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +39,36 @@ def test_each_marker_is_told_once_the_earliest_first(tmp_path: Path) -> None:
     assert asyncio.run(look()) == ["2026-11-20", "2026-11-21", "2026-11-23"]
     left = sorted(file.name for file in tmp_path.iterdir())
     assert left == ["2026-11-20x", "2026-11-22", "2026-11-23", "2026-13-01", "flights.csv"]
+
+
+def test_a_marker_that_stays_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Airflow begins a trigger that fails anew at once: each time would start an ingest."""
+    (tmp_path / "2026-11-20").touch()
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    trigger = ArrivalTrigger(str(tmp_path), 0.01)
+
+    async def look() -> list[str]:
+        days: list[str] = []
+        async for event in trigger.run():
+            days.append(event.payload["day"])
+            if len(days) == 1:
+                (tmp_path / "2026-11-21").touch()  # comes while it waits
+            if len(days) == 2:
+                os.utime(tmp_path / "2026-11-20", ns=(1, 1))  # the supplier says it again
+            if len(days) == 3:
+                break
+        return days
+
+    assert asyncio.run(asyncio.wait_for(look(), 20)) == ["2026-11-20", "2026-11-21", "2026-11-20"]
+    (first, *_) = [record.getMessage() for record in caplog.records]
+    assert str(tmp_path / "2026-11-20") in first
+    assert "cure: " in first
 
 
 def test_a_trigger_is_made_again_from_what_it_tells(tmp_path: Path) -> None:

@@ -112,6 +112,21 @@ def test_the_form_of_a_backfill_reaches_the_job(bag):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("dag_id", ["shard_ingest", "shard_compact", "garbage_collection"])
+def test_a_person_who_materializes_an_asset_rehearses(bag, dag_id):
+    """Airflow gives the run a type of its own, and no form need have been seen."""
+    by_hand = command_line(bag, dag_id, {}, run_type="manual")
+    assert command_line(bag, dag_id, {}, run_type="asset_materialization") == by_hand
+    real = command_line(bag, dag_id, {"dry_run": False}, run_type=DagRunType.ASSET_MATERIALIZATION)
+    assert real == [word for word in by_hand if word not in ("--dry-run", "--plan")]
+
+
+@pytest.mark.parametrize("run_type", [kind for kind in DagRunType if kind != "manual"])
+def test_a_dry_run_that_another_dag_asks_for_is_one(bag, run_type):
+    asked = {"dry_run": True}
+    assert "--plan" in command_line(bag, "shard_compact", asked, run_type=run_type, conf=asked)
+
+
 @pytest.mark.parametrize("run_type", ["scheduled", "backfill", DagRunType.SCHEDULED])
 def test_only_a_person_rehearses_the_statistics(bag, run_type):
     """The form's default is a dry run; nobody would look at that of a schedule."""

@@ -154,23 +154,16 @@ class _Own:
 
 def _covered(state: State, now_ms: int, lease_ms: int) -> bool:
     """Return whether a shared hold, taken before this state, lives for another lease."""
-    return any(
-        _lives(found, now_ms + lease_ms) and not _ahead(found, now_ms, lease_ms)
-        for found in state.holds
-    )
+    return any(_lives(found, now_ms + lease_ms, now_ms, lease_ms) for found in state.holds)
 
 
-def _ahead(found: Hold, now_ms: int, lease_ms: int) -> bool:
-    """Return whether a clock that was far ahead took this shared hold.
+def _lives(found: Hold, until_ms: int, now_ms: int, lease_ms: int) -> bool:
+    """Return whether a shared hold lives until then, and no clock that was far ahead took it.
 
-    Nobody can give it back, and it would keep all that is stored until then.
+    Nobody can give such a one back, and it would keep all that is stored until it expires.
     """
-    return (found.expires_ms or 0) > now_ms + 2 * lease_ms + AHEAD_MS
-
-
-def _lives(found: Hold, until_ms: int) -> bool:
-    mine = found.name.startswith(PREFIX) and found.expires_ms is not None
-    return mine and (found.expires_ms or 0) >= until_ms
+    ends_ms = found.expires_ms if found.name.startswith(PREFIX) else None
+    return ends_ms is not None and until_ms <= ends_ms <= now_ms + 2 * lease_ms + AHEAD_MS
 
 
 def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
@@ -183,8 +176,7 @@ def _taken(state: State, now_ms: int, lease_ms: int) -> tuple[State, None]:
     kept = tuple(
         h
         for h in state.holds
-        if not h.name.startswith(PREFIX)
-        or (_lives(h, now_ms - lease_ms) and not _ahead(h, now_ms, lease_ms))
+        if not h.name.startswith(PREFIX) or _lives(h, now_ms - lease_ms, now_ms, lease_ms)
     )
     tidy = replace(state, holds=kept)
     taken, _ = hold(

@@ -56,8 +56,7 @@ class EndsFold:
             after = []
             for end, now in zip(self.ends, before, strict=True):
                 column, known = some[end.place], counts[end.place]
-                taken = now is not None and column.get(now, 0) < 0
-                if taken and (not certain or known[now] <= 0):
+                if now is not None and column.get(now, 0) < 0 and known[now] <= 0:
                     return None
                 value = end.outer((now, *(v for v, count in column.items() if count > 0)))
                 if value != now and (not certain or known[value] <= 0):

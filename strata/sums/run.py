@@ -101,8 +101,7 @@ def maintain_sums(
     source = machine.load(wish.source)
     check_target(stores, known, source, wish, table)
     check_known(source, known)
-    start = None if known.upper == MIN_TIME else known.upper
-    with _following(stores, wish, start, settings) as session:
+    with _following(stores, wish, known.upper, settings) as session:
         if there:
             report = _next_run(stores, wish, settings, rebuild=rebuild)
         else:
@@ -119,7 +118,7 @@ def _empty(stores: Stores, table: SumsTable, wish: SumsWish) -> State:
 
 @contextmanager
 def _following(
-    stores: Stores, wish: SumsWish, start: int | None, settings: ReadSettings
+    stores: Stores, wish: SumsWish, start: int, settings: ReadSettings
 ) -> Iterator[Subscription]:
     """Have the source keep its history; where the sums cannot begin, nothing waits for them."""
     machine, name = Machine(stores), CONSUMER + wish.target

@@ -115,6 +115,14 @@ def test_the_newest_point_is_the_last_one_also_where_the_clock_went_back(
     assert points[-1].at_ms < points[0].at_ms, "it says what the clock said"
 
 
+def test_a_point_of_the_same_moment_has_the_next_name(world: World, target: MemoryBlob) -> None:
+    target.set(f"{FOLDER}20380119T031407.999-ffff/point.json", b"")
+
+    point = back_up(world.stores, target, SETTINGS).point.name
+
+    assert point.startswith("20380119T031408.000-")
+
+
 def test_a_point_knows_what_only_earlier_ones_have(world: World, target: MemoryBlob) -> None:
     world.machine.create(replace(SPEC, name="other"))
     back_up(world.stores, target, SETTINGS)
@@ -246,6 +254,32 @@ def test_a_dropped_shard_comes_back_though_its_blobs_are_swept(
     world.settle()
     world.check()
     assert clean(world)
+
+
+def test_what_comes_back_is_of_a_later_generation_than_all_that_is_stored(
+    world: World, target: MemoryBlob
+) -> None:
+    """A writer of any life before may still write, and none of them may commit."""
+    back_up(world.stores, target, SETTINGS)
+    new = lost(world)
+    for generation in (7, 3):
+        new.blob.set(keys.part_key(keys.part_prefix("s", generation), "00ff"), b"of another life")
+
+    restore(new.stores, Backup(target), **WHO)
+
+    assert new.state.generation == 8
+
+
+def test_a_journal_that_is_named_is_not_replaced_either(world: World, target: MemoryBlob) -> None:
+    """Without a name those that are there are left alone: any command makes them."""
+    name = "strata_operations"
+    world.machine.create(journal_spec(name, Line, ("what",)), journal=True)
+    back_up(world.stores, target, SETTINGS)
+    world.machine.drop("s", by="ben", reason="by mistake")
+
+    with pytest.raises(InvalidRequest, match="is not replaced"):
+        restore(world.stores, Backup(target), names=[name], **WHO)
+    assert restore(world.stores, Backup(target), **WHO).left_alone == (name,)
 
 
 def test_what_exists_is_never_replaced(world: World, target: MemoryBlob) -> None:
@@ -391,9 +425,9 @@ def test_what_its_name_does_not_stand_for_stays_as_older_points_have_it(
     world.blob.set(key, b"{}")
     first = back_up(world.stores, target, SETTINGS).point
     world.blob.live[key] = (b'{"reads": 2}', 0)
-    second = back_up(world.stores, target, SETTINGS).point
-    assert target.live[key][0] == b"{}"
-    for point in (first, second):
+    second = back_up(world.stores, target, SETTINGS)
+    assert (second.copied, target.live[key][0]) == (0, b"{}")
+    for point in (first, second.point):
         assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
 
 
@@ -581,13 +615,14 @@ def test_a_dropped_point_takes_what_only_it_needs(world: World, target: MemoryBl
     world.now_ms += 1000
     second = back_up(world.stores, target, SETTINGS).point
     backup = Backup(target)
-    only = backup.sizes(first, first.shard("s")).keys() - backup.sizes(second, second.shard("s"))
-    assert only
+    sizes = backup.sizes(first, first.shard("s"))
+    only = sizes.keys() - backup.sizes(second, second.shard("s"))
+    assert len(only) > 1
 
     report = drop_points(backup, [first.name], world.now_ms)
 
     assert report.points == (first.name,)
-    assert report.blobs == len(only)
+    assert (report.blobs, report.size_bytes) == (len(only), sum(sizes[key] for key in only))
     assert not only & target.live.keys()
     assert not only & target.deleted.keys(), "nothing of it can be restored"
     assert backup.names() == [second.name]
@@ -673,6 +708,34 @@ def test_a_drop_beside_a_backup_of_days_leaves_no_half_point(world: World) -> No
     assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
     drop_points(Backup(target), [point.name], world.now_ms)
     assert target.live == {}
+
+
+def test_a_drop_that_begins_late_in_a_backup_of_days_waits_for_its_end(world: World) -> None:
+    """The backup has seen that all of its blobs are there, and is about to write its point."""
+    refused: list[Unavailable] = []
+
+    class Slow(MemoryBlob):
+        first = ""
+
+        def set(self, key: str, data: bytes) -> None:
+            if "/parts/" in key and self.first:
+                world.now_ms += 25 * 3_600_000
+            if key.endswith("/point.json") and self.first:
+                with pytest.raises(Unavailable, match="a point of it is added") as caught:
+                    drop_points(Backup(self), [self.first], world.now_ms)
+                refused.append(caught.value)
+            super().set(key, data)
+            self.live[key] = data, world.now_ms
+
+    target = Slow()
+    first = back_up(world.stores, target, SETTINGS).point
+    world.append(7_000)
+    target.first = first.name
+    point = back_up(world.stores, target, SETTINGS).point
+
+    assert len(refused) == 1
+    assert verify_point(Backup(target), point, point.shard("s")).wrong == ()
+    assert not [key for key in target.live if key.endswith(f"/{BEGUN}")]
 
 
 def test_what_a_killed_backup_left_goes_with_the_next_drop(

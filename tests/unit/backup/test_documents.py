@@ -175,3 +175,16 @@ def test_a_lost_file_of_rejected_rows_is_missed(world: World, erased: bool) -> N
         assert [(one.key, one.what) for one in found.wrong] == (
             [] if erased else [(key, "it is missing")]
         )
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_list_of_rejected_rows_that_is_no_more_is_named_itself(world: World, lost: bool) -> None:
+    key, _ = PLAIN["rejected rows"]
+    index, upper = write_index(world.blob, "s", "token", [key]), world.state.upper
+    world.machine.append("s", token="token", lower=upper, upper=upper + 9, rejects=index)
+    if lost:
+        del world.blob.live[index]
+    else:
+        spoil(world.blob, index)
+
+    assert [one.key for one in verify_shard(world.stores, "s", SETTINGS).wrong] == [index]

@@ -12,7 +12,17 @@ from strata import gc
 from strata.errors import InvalidRequest, Unavailable
 from strata.machine.heartbeat import BEATS
 from strata.machine.machine import Machine
-from strata.machine.reader_hold import BRIEF_MS, PREFIX, SHARES, _taken, held_state, kept, reading
+from strata.machine.reader_hold import (
+    AHEAD_MS,
+    BRIEF_MS,
+    PREFIX,
+    SHARES,
+    _Own,
+    _taken,
+    held_state,
+    kept,
+    reading,
+)
 from strata.model.settings import GcSettings, ReadSettings, Settings
 from strata.shard import describe
 from strata.state.state import Hold
@@ -216,8 +226,9 @@ def test_who_began_under_a_shared_hold_gives_the_own_one_back(world: World) -> N
         (f"{PREFIX}1", 1, True),
         (f"{PREFIX}1", -LEASE, True),  # it has just ended by this clock, not by each
         (f"{PREFIX}1", -LEASE - 1, False),
-        (f"{PREFIX}1", 999 * LEASE, False),  # a clock that was ahead took it
+        (f"{PREFIX}1", 2 * LEASE + AHEAD_MS + 1, False),  # a clock that was ahead took it
         ("job", -LEASE - 1, True),  # it is for its owner, or since, to end it
+        ("job", 2 * LEASE, True),  # its owner may release it while others still read
     ],
 )
 def test_a_reader_that_takes_a_shared_hold_drops_only_shared_ones_that_are_over(
@@ -230,6 +241,40 @@ def test_a_reader_that_takes_a_shared_hold_drops_only_shared_ones_that_are_over(
     assert (before in taken.holds) == stays
     assert len(taken.holds) == 1 + stays
     assert _taken(taken, world.now_ms, LEASE)[0] is taken, "another reader just did"
+
+
+@pytest.mark.parametrize("expires_ms", [LEASE, 2 * LEASE + AHEAD_MS])
+def test_a_shared_hold_that_lives_for_a_lease_is_not_taken_twice(
+    world: World, expires_ms: int
+) -> None:
+    shared = Hold(f"{PREFIX}1", world.state.since, world.now_ms + expires_ms, "", 1)
+    held = replace(world.state, holds=(shared,))
+
+    assert _taken(held, world.now_ms, LEASE)[0] is held
+
+
+@pytest.mark.parametrize(("lease_ms", "share_ms"), [(8 * HOUR, HOUR), (1, 1)])
+def test_a_shared_hold_lives_for_its_share_longer_than_a_lease(
+    world: World, lease_ms: int, share_ms: int
+) -> None:
+    [taken] = _taken(world.state, world.now_ms, lease_ms)[0].holds
+
+    assert taken.expires_ms == world.now_ms + lease_ms + share_ms
+
+
+def test_a_hold_that_is_taken_by_a_reader_who_never_begins_is_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        assert own(world)
+        raise Unavailable("the store is away", certain=True)
+
+    machine = Machine(world.stores)
+    monkeypatch.setattr(machine, "load", fails)
+
+    with pytest.raises(Unavailable):
+        _Own(machine, "s", LEASE, "read").begin()
+    assert own(world) == []
 
 
 def test_who_wants_no_hold_takes_none_at_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,14 @@ import pytest
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
 from strata.format import field_ids, part_write
+from strata.format.columns import child
 from strata.format.field_ids import Place
 from strata.machine.machine import Machine
 from strata.maintain.schema import change_schema
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.publish import fields, iceberg, manifests
-from strata.publish.fields import Fields, fields_of
+from strata.publish.fields import Fields, fields_of, have_ids_of_parts
 from strata.publish.metrics import metrics_of
 from strata.publish.views import views_of
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
@@ -142,6 +143,38 @@ def test_a_table_that_numbered_columns_itself_begins_anew(
     assert world.read() == world.expected(names(world))
 
 
+def test_the_mapping_of_names_numbers_each_column_of_parts(world: World) -> None:
+    mapping = fields_of(Machine(world.stores).load("shard")).mapping
+    [keys] = [one for one in mapping if one["names"] == ["k_s"]]
+
+    assert have_ids_of_parts(mapping)
+    assert [one["names"] for one in keys["fields"]] == [[child(1)]]
+    keys["fields"][0]["field-id"] += 1
+    assert not have_ids_of_parts(mapping)
+
+
+def test_a_number_says_what_its_bytes_are_where_its_type_does_not(world: World) -> None:
+    change(world, AddColumn("price", parse_type("numeric(9,2)")))
+    change(world, AddColumn("exact", parse_type("numeric")))
+    shown = fields_of(Machine(world.stores).load("shard")).shown
+    docs = {one.column.name: one.field.doc for one in shown}
+
+    assert docs["price"] is None
+    assert "the exact number as 40 bytes" in str(docs["exact"])
+
+
+def test_whatever_lies_in_a_nested_value_may_be_null(world: World) -> None:
+    nested = {"l": "list<int32>", "m": "map<string, int32>", "r": "record<a: int32>"}
+    for name, kind in nested.items():
+        change(world, AddColumn(name, parse_type(kind)))
+    shown = fields_of(Machine(world.stores).load("shard")).shown
+    kinds = {one.column.name: one.field.field_type for one in shown}
+
+    assert not kinds["l"].element_required  # type: ignore[attr-defined]
+    assert not kinds["m"].value_required  # type: ignore[attr-defined]
+    assert not kinds["r"].fields[0].required  # type: ignore[attr-defined]
+
+
 def test_nested_fields_with_one_id_are_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +276,7 @@ BROKEN = {
     "more nulls than rows": {"nulls": 9, "low": 1, "high": 2},
     "negative nulls": {"nulls": -1, "low": 1, "high": 2},
     "bounds though all is null": {"nulls": 3, "low": 1, "high": 2},
+    "one bound though all is null": {"nulls": 3, "low": None, "high": 2},
     "nulls unknown": {"nulls": None, "low": 1, "high": 2},
     "inverted": {"nulls": 0, "low": 2, "high": 1},
     "beyond the type": {"nulls": 0, "low": -(2**40), "high": 2**40},

@@ -49,6 +49,13 @@ def publish(world: World) -> StaticTable:
     return StaticTable.from_metadata(place.address)
 
 
+def test_snapshots_are_kept_for_the_days_of_the_settings(world: World) -> None:
+    publish = PublishSettings(f"file://{world.folder}/tables", keep_days=3)
+    wanted = Settings(world.stores.settings, publish=publish)
+
+    assert own_publication(world.stores, wanted, world.shard).keep_ms == 3 * DAY
+
+
 def test_the_table_shows_what_compaction_left(world: World) -> None:
     before = publish(world)
     add(world, 10, [(99, "new", 12, 1)])

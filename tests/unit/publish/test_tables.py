@@ -318,6 +318,51 @@ def test_a_version_of_the_table_is_written_once(
     assert FilesTable(world.place).load() == newest
 
 
+def test_a_version_that_another_is_made_from_at_once_is_not_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.publication().publish()
+    mine, theirs = FilesTable(world.place), FilesTable(world.place)
+    base = mine.load()
+    assert base is not None
+    listed = FilesTable._versions
+    before = len(listed(mine))
+
+    def late(table: FilesTable) -> list[int]:
+        if table is mine and len(listed(mine)) == before + 1:
+            newest = theirs.load()
+            assert newest is not None
+            theirs.commit(newest, [SetPropertiesUpdate(updates={"theirs": "2"})])
+        return listed(table)
+
+    monkeypatch.setattr(FilesTable, "_versions", late)
+    mine.commit(base, [SetPropertiesUpdate(updates={"mine": "1"})])
+
+    assert len(listed(mine)) == before + 2
+    found = FilesTable(world.place).load()
+    assert found is not None
+    assert (found.properties["mine"], found.properties["theirs"]) == ("1", "2")
+
+
+def test_what_was_replaced_stays_unless_it_is_to_go_at_once(world: World) -> None:
+    for number in range(3):
+        done = world.publication().publish()
+        assert (done.snapshots, done.expired) == (number + 1, 0)
+        add(world, 10 * number + 10, [(100 + number, "new", 10 * number + 12, 1)])
+
+    done = world.publication().publish(expire=True)
+
+    assert (done.snapshots, done.expired) == (1, 3)
+
+
+def test_the_table_of_a_dropped_shard_can_be_dropped(world: World) -> None:
+    world.publication().publish()
+    Machine(world.stores).drop("shard", by="ann", reason="old", force=True)
+
+    assert world.publication().drop()["files"] > 0
+    assert world.place.keys("") == []
+
+
 def test_a_publisher_who_always_loses_gives_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

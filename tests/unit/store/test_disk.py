@@ -15,6 +15,7 @@ import pytest
 from strata.errors import InvalidRequest, Unavailable
 from strata.store.disk import DiskBlob, now_ms
 from strata.store.interface import Overwriting
+from strata.store.named import get_named
 from tests.conformance.blob import BlobSuite
 
 WRITER = """
@@ -398,3 +399,11 @@ def test_a_folder_that_another_thread_is_making_is_not_gone(
     monkeypatch.setattr(Path, "is_dir", overtaken)
     blob.set("a/c", b"y")
     assert blob.get("a/c") == b"y"
+
+
+def test_a_blob_of_a_folder_that_is_gone_is_not_called_damage(tmp_path: Path) -> None:
+    """A task begins where the folder of all blobs is not mounted."""
+    blob = DiskBlob(tmp_path / "gone")
+
+    with pytest.raises(Unavailable, match="the folder of blobs is gone"):
+        get_named(blob, "shards/s/manifests/00ff.parquet", "a manifest")

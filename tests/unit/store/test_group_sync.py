@@ -112,6 +112,22 @@ def test_who_holds_the_lock_and_does_nothing_stops_nobody(
     opened[1].wait("a", 1)
 
 
+def test_the_log_is_not_copied_beside_a_sync_nor_after_one_that_never_ended(
+    opened: list[GroupSync],
+) -> None:
+    """It would count as a sync, and the one that lost bytes would be forgotten."""
+    one, other = opened[0], opened[1]
+    with other._alone() as alone:
+        one.copy_log()
+        assert alone
+    assert [*one._words[:2]] == [0, 0]
+    one._words[0] = 1  # begun, and its process was killed
+
+    other.copy_log()
+
+    assert [*one._words[:2]] == [1, 0]
+
+
 def test_a_commit_whose_sync_fails_may_or_may_not_have_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from typing import Any
 
 import pytest
 
+from strata.errors import Unavailable
 from strata.store.s3 import S3Blob
-from strata.store.s3_client import S3Address
+from strata.store.s3_client import S3Address, S3Client, body_of
 from tests.support import seaweed
 
 
@@ -55,3 +57,23 @@ def test_a_body_is_sent_without_asking_for_leave(server: ThreadingHTTPServer) ->
     blob.overwrite("key", b"x" * 100_000)
     blob.set("other", b"")
     assert Handler.asked == []
+
+
+@pytest.mark.parametrize("says", [{"ContentLength": 3}, {"ContentRange": "bytes 5-7/90"}])
+def test_a_body_is_whole_if_it_has_as_many_bytes_as_its_headers_say(says: dict[str, Any]) -> None:
+    assert body_of({"Body": BytesIO(b"abc"), **says}) == b"abc"
+    for data in (b"ab", b"abcd"):
+        with pytest.raises(Unavailable, match="ended early"):
+            body_of({"Body": BytesIO(data), **says})
+
+
+def test_a_copy_whose_reply_ended_early_may_have_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answering:
+        def copy_object(self, **_: Any) -> dict[str, Any]:
+            return {"ResponseMetadata": {"HTTPHeaders": {}}}
+
+    monkeypatch.setattr(S3Client, "boto", Answering())
+
+    with pytest.raises(Unavailable, match="ended early") as caught:
+        S3Client(S3Address.parse("s3://b/p")).ask("copy_object")
+    assert not caught.value.certain

@@ -109,6 +109,28 @@ def test_a_locked_database_is_waited_for(consensus: SqlConsensus, path: Path) ->
     other.close()
 
 
+def test_what_was_refused_as_busy_is_asked_again_until_the_time_is_over(
+    consensus: SqlConsensus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    answers: list[str] = []
+
+    def work(_: object) -> str:
+        answers.append("busy")
+        if len(answers) < 3:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return "done"
+
+    assert consensus._run(work) == "done"
+    monkeypatch.setattr(strata.store.sql, "BUSY_S", 0)
+    answers.clear()
+    with pytest.raises(Unavailable):
+        consensus._run(work)
+    assert len(answers) == 1
+
+
 def test_a_database_that_stays_locked_is_surely_unchanged(
     consensus: SqlConsensus, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +146,33 @@ def test_a_database_that_stays_locked_is_surely_unchanged(
     other.close()
     assert caught.value.certain
     assert consensus.head("a") == Versioned(1, b"1")
+
+
+def test_who_may_only_read_leaves_nothing_beside_the_file(
+    consensus: SqlConsensus, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    consensus.close()
+    before = sorted(path.parent.iterdir())
+    monkeypatch.setattr(strata.store.sqlite.Sqlite, "readable_only", lambda _: True)
+    reader = SqlConsensus(f"sqlite:///{path}")
+
+    assert reader.head("a") == Versioned(1, b"1")
+    assert sorted(path.parent.iterdir()) == before
+    with pytest.raises(Unavailable):
+        reader.compare_and_set("a", 1, Versioned(2, b"2"))
+    assert reader.head("a") == Versioned(1, b"1")
+
+
+def test_a_file_that_was_replaced_since_is_surely_unchanged(
+    consensus: SqlConsensus, path: Path
+) -> None:
+    consensus.compare_and_set("a", None, Versioned(1, b"1"))
+    path.rename(path.with_suffix(".old"))
+
+    with pytest.raises(Unavailable, match="was removed or replaced") as caught:
+        consensus.compare_and_set("a", 1, Versioned(2, b"2"))
+    assert caught.value.certain
 
 
 def test_a_damaged_database_is_corrupt(consensus: SqlConsensus, path: Path) -> None:

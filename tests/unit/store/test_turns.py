@@ -56,7 +56,8 @@ def test_a_turn_that_nobody_gives_back_is_passed_over(
 ) -> None:
     monkeypatch.setattr(turns, "PATIENCE_S", 0.05)
     dead, living = Turns(tmp_path / "t"), Turns(tmp_path / "t")
-    dead.turn("a").__enter__()
+    killed = dead.turn("a")  # a name keeps it open: what is collected gives its turn back
+    killed.__enter__()
     with living.turn("a"):
         pass
     with living.turn("a"):  # and not waited for again

@@ -1,5 +1,6 @@
 """Declared sums follow their source after compaction, and a false one is found by validation."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -55,7 +56,9 @@ def test_a_shard_that_cannot_be_loaded_hides_no_others(
 def test_a_shard_knows_its_sums_by_their_consumers(stores: Stores) -> None:
     Machine(stores).apply("shard", partial(attach, name="sums-nothing", session="s", start=None))
     create(stores, RELATION, name="other")
-    Machine(stores).apply("shard", partial(attach, name="sums-other", session="s", start=None))
+    maintain_sums(stores, replace(WISH, source="other", target="more"))
+    for name in ("sums-other", "sums-more"):
+        Machine(stores).apply("shard", partial(attach, name=name, session="s", start=None))
 
     assert known_sums(stores, "shard") == [WISH]
     assert known_sums(stores, "sums") == []

@@ -19,6 +19,7 @@ from strata.updates.slices import (
     overlapping_groups,
     rows_inside,
     rows_of,
+    shared_slice,
 )
 from tests.support.updates import plain_rows, relations, table, updates
 
@@ -193,3 +194,18 @@ def test_keys_of_another_order_or_type_mean_nothing() -> None:
     assert not keeps_order(ref, old, [turned])  # its own version is not known
     assert overlapping_groups(ref, Slice(b"y", b"z"), wider, [old, wider]) is None
     assert table(old, []).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Slice(b"a", b"c"), Slice(b"b", None), Slice(b"b", b"c")),
+        (WHOLE, Slice(b"b", None), Slice(b"b", None)),
+        (Slice(b"a", b"b"), Slice(b"b", b"c"), None),
+        (Slice(b"c", None), Slice(b"a", b"b"), None),
+    ],
+)
+def test_two_slices_share_the_rows_that_lie_in_both(
+    one: Slice, other: Slice, both: Slice | None
+) -> None:
+    assert shared_slice(one, other) == shared_slice(other, one) == both

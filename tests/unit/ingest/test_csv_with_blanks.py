@@ -8,6 +8,7 @@ import pytest
 
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
+from strata.ingest.quarantine import rejected
 from strata.ingest.readers import file_ranges
 from strata.ingest.readers.infer import infer
 from strata.model.spec import parse_spec
@@ -65,6 +66,25 @@ def test_a_file_in_parts_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     world.ingest(put(world, "a.csv.gz", gzip.compress(PADDED)), lower=0, upper=1)
 
     assert rows_of(world) == ROWS
+
+
+def test_small_files_are_read_together(tmp_path: Path) -> None:
+    world = world_of(tmp_path, skip_blanks=True)
+    for number in range(9):
+        put(world, f"in/{number}.csv", f'id, text, at\n{number}, "a, b" ,\n'.encode())
+
+    report = world.ingest(str(world.root / "in"), lower=0, upper=1)
+
+    assert (report["updates"], report["rejected"]) == (9, 0)
+    assert {row[1] for row in rows_of(world)} == {"a, b"}
+
+
+def test_a_rejected_row_is_read_again_without_its_blanks(tmp_path: Path) -> None:
+    world = world_of(tmp_path, skip_blanks=True)
+    world.ingest(put(world, "a.csv", b'id, text, at\n1, b,\n 2,50, "a, b",\n'), lower=0, upper=1)
+    [found] = rejected(world.stores, "s")
+    assert found.rows[0]["raw"] == b'2,50,"a, b",'
+    assert found.rows[0]["line"] == 3
 
 
 def test_without_the_setting_blanks_are_letters(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import SourceFile
+from strata.ingest.land.files import SourceFile, beginning, read_text
 from strata.ingest.land.recode import shown_text
 from strata.ingest.readers.records import CsvRecords
 from strata.ingest.readers.rejects import SHOWN
@@ -86,6 +86,26 @@ def first_record(source: SourceFile, data: bytes) -> tuple[list[str], int]:
         file=source.name,
         cure="give it a header, or remove it",
     )
+
+
+def delimiter_of(file: SourceFile) -> str:
+    """Return the separator that cuts the first record into the declared, or the most fields.
+
+    Raises: InvalidRequest for a file without records, and for one that begins as no CSV does.
+    """
+    data, names = read_text(beginning(file, HEADER_BYTES)), len(file.dialect.header)
+    found: dict[tuple[bool, int], str] = {}
+    refused: list[InvalidRequest] = []
+    for delimiter in SEPARATORS:
+        source = replace(file, dialect=replace(file.dialect, delimiter=delimiter))
+        try:
+            count = len(first_record(source, data)[0])
+            found.setdefault((count == names, count), delimiter)
+        except InvalidRequest as error:  # a line break in quotes, which another one makes none
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found[max(found)]
 
 
 def _named(source: SourceFile, header: Sequence[str]) -> list[str]:

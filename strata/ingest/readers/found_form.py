@@ -7,8 +7,7 @@ import numpy as np
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, beginning, read_text
-from strata.ingest.readers.csv_checks import check_escapes, check_swallowed
-from strata.ingest.readers.formats.csv import delimiter_of
+from strata.ingest.readers.csv_checks import check_escapes, check_swallowed, delimiter_of
 from strata.kernels.csv_scan import blanks_before_fields
 from strata.model.spec import ESCAPES
 

@@ -23,18 +23,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from strata.errors import InvalidRequest
-from strata.ingest.land.files import BOM, SourceFile, beginning, read_text
+from strata.ingest.land.files import BOM, SourceFile, read_text
 from strata.ingest.land.recode import said_header, shown_text
 from strata.ingest.land.source_file import Dialect
 from strata.ingest.readers.columns import SourceColumns
 from strata.ingest.readers.csv_checks import (
-    HEADER_BYTES,
-    SEPARATORS,
     check_delimiter,
     check_escapes,
     check_quotes,
     check_swallowed,
-    first_record,
+    delimiter_of,
     header_of,
 )
 from strata.ingest.readers.csv_doubts import (
@@ -239,20 +237,6 @@ def _is_blank(text: bytes) -> bool:
 def _shown(values: Raw, row: int, encoding: str) -> str | None:
     value = values[row].as_py()
     return None if value is None else shown_text(value, encoding)
-
-
-def delimiter_of(file: SourceFile) -> str:
-    """Return the separator that cuts the first record into the most fields.
-
-    Raises: InvalidRequest for a file without records.
-    """
-    data = read_text(beginning(file, HEADER_BYTES))
-
-    def fields(delimiter: str) -> int:
-        dialect = replace(file.dialect, delimiter=delimiter)
-        return len(first_record(replace(file, dialect=dialect), data)[0])
-
-    return max(SEPARATORS, key=fields)
 
 
 def rows_as_texts(file: SourceFile, delimiter: str, rows: int) -> pa.Table:

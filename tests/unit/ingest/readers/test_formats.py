@@ -448,6 +448,22 @@ def test_what_may_be_null_is_read_as_databases_write_it_or_named(
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [(b'0,"a\rb"\n', "a\rb"), (b'0;"\r"\n', "\r"), (b'0,"a;b;c"\n', "a;b;c")],
+)
+def test_what_stands_in_quotes_hides_no_delimiter(tmp_path: Path, text: bytes, value: str) -> None:
+    """A line break of Mac OS refused the file, and more semicolons than commas were cut at."""
+    world = World(tmp_path)
+    (tmp_path / "x.csv").write_bytes(text)
+
+    found = infer(world.settings, "new", "x.csv", header=["id", "x"])
+
+    world.machine.create(parse_spec(found.declaration))
+    ingest(world.stores, world.settings, "new", paths=["x.csv"])
+    assert [batch["x"].to_pylist() for batch in Shard(world.stores, "new").scan()] == [[value]]
+
+
+@pytest.mark.parametrize(
     ("text", "noted"),
     [
         ("id,x\n1,\\N\n2,a\\nb\n", True),

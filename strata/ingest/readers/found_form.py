@@ -7,7 +7,12 @@ import numpy as np
 
 from strata.errors import InvalidRequest
 from strata.ingest.land.files import SourceFile, beginning, read_text
-from strata.ingest.readers.csv_checks import check_escapes, check_swallowed, delimiter_of
+from strata.ingest.readers.csv_checks import (
+    check_escapes,
+    check_quotes,
+    check_swallowed,
+    delimiter_of,
+)
 from strata.kernels.csv_scan import blanks_before_fields
 from strata.model.spec import ESCAPES
 
@@ -60,18 +65,23 @@ def _with_escape(files: Sequence[SourceFile], looked_bytes: int) -> Sequence[Sou
 
 def _needs(file: SourceFile, escape: str, looked_bytes: int) -> bool:
     start = beginning(file, looked_bytes)
-    if f'{escape}"'.encode() not in read_text(start):
+    text = read_text(start)
+    if f'{escape}"'.encode() not in text:
         return False
+    whole = len(text) < looked_bytes
     dialect = replace(file.dialect, delimiter=delimiter_of(start))
     escaped = replace(file, dialect=replace(dialect, escape=escape))
     plain = replace(start, dialect=dialect)
-    return not _reads(plain, looked_bytes) and _reads(escaped, looked_bytes)
+    return not _reads(plain, looked_bytes, whole) and _reads(escaped, looked_bytes, whole)
 
 
-def _reads(file: SourceFile, looked_bytes: int) -> bool:
+def _reads(file: SourceFile, looked_bytes: int, whole: bool) -> bool:
+    """Return whether a file can be read; the last quote of one that is `whole` is closed."""
     try:
         start = beginning(file, looked_bytes)
         text = read_text(start)
+        if whole:
+            check_quotes(start, text)
         check_escapes(start, text)
         check_swallowed(start, text)
     except InvalidRequest:

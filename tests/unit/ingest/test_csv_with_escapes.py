@@ -169,6 +169,15 @@ def test_a_proposal_says_that_quotes_are_escaped(
     assert [column["type"] for column in found["columns"]] == ["int64", "string"]
 
 
+def test_a_proposal_says_so_where_a_quote_would_stay_open(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,text\n1,"\\\\\\""\n2,\n')
+
+    found = infer(Settings(StoreSettings(landing=str(tmp_path))), "s", str(tmp_path))
+
+    assert found.declaration["source"]["escape"] == ESCAPE
+    assert not any("no ingest" in note for note in found.notes)
+
+
 @pytest.mark.parametrize("text", ['"a\\\\b"', '"C:\\dir\\"', 'a\\"b', '"a""b"'])
 def test_a_proposal_without_need_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"id,text\n1,{text}\n2,b\n")

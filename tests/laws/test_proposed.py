@@ -16,6 +16,7 @@ from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
 from strata.ingest.readers.infer import infer
 from strata.model.spec import parse_spec
+from strata.shard import Shard
 from tests.unit.ingest.test_engine import World
 
 LATE = 253_402_300_800  # the first second behind the year 9999
@@ -81,3 +82,36 @@ def test_a_proposal_takes_the_rows_in_or_says_which_not(data: st.DataObject) -> 
             assert any(note.startswith("no ingest") for note in found.notes)
         else:
             assert report["rejected"] == sum(int(one[1]) for one in said if one)
+
+
+CELLS: dict[str, list[Any]] = {
+    "int": [7, -1, None],
+    "float": [1.5, math.nan, None],
+    "day": ["2024-01-31", None],
+    "text": ["a", "NULL", "\\N", "nan", "x y", "", None],
+}
+
+
+@given(st.data())
+def test_null_is_read_as_it_was_written_or_the_column_is_named(data: st.DataObject) -> None:
+    null = data.draw(st.sampled_from(["", "NULL", "\\N", "NaN", "-"]))
+    kind = data.draw(st.sampled_from(list(CELLS)))
+    cells = data.draw(st.lists(st.sampled_from(CELLS[kind]), min_size=1, max_size=5))
+    written = [null if c is None else '""' if c == "" else str(c) for c in cells]
+    lines = ["id,v", *(f"{n},{text}" for n, text in enumerate(written))]
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        world.put("x.csv", "\n".join(lines) + "\n")
+
+        found = infer(world.settings, "new", "x.csv")
+
+        world.machine.create(parse_spec(found.declaration))
+        ingest(world.stores, world.settings, "new", paths=["x.csv"])
+        rows = [row for batch in Shard(world.stores, "new").scan() for row in batch.to_pylist()]
+        read = [row["v"] for row in sorted(rows, key=lambda row: row["id"])]
+        same = [_shown(value) for value in read] == [_shown(value) for value in cells]
+        assert same or any(note.startswith("v: ") for note in found.notes), (read, found.notes)
+
+
+def _shown(value: Any) -> str:
+    return str(float(value) if type(value) is int else value)

@@ -139,7 +139,9 @@ def doubted_nulls(
     is_text = kind == "string"
     if not is_text and kind not in _NUMBERS:
         return
-    value, words = ("a text", {*nulls, *_MISSING}) if is_text else ("a number", _NANS)
+    alone = without_words(texts, WORDS).null_count == len(texts)  # a dash among texts is one
+    words = {*nulls, *(WORDS if alone else _MISSING)} if is_text else _NANS
+    value = "a text" if is_text else "a number"
     empty = texts.null_count
     doubted = empty or _are_codes(without_words(texts, nulls))
     others = 0

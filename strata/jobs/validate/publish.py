@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from strata.errors import Corrupt
 from strata.jobs.validate.whole import write_whole
-from strata.store.s3_client import S3Address, S3Client, outside
+from strata.store.s3_client import (
+    MISSING,
+    S3Address,
+    S3Client,
+    body_of,
+    client_error,
+    outside,
+    refusal_code,
+)
 
 SITE: Final = "site"
 RESULTS: Final = "results"
@@ -62,10 +70,11 @@ class ReportOnS3:
                     cure="see who wrote it, and delete it",
                 )
             target = folders.results / name
-            if not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(target, self._get(f"{RESULTS}/{name}"))
-                fetched += 1
+            if target.exists() or (data := self._get(f"{RESULTS}/{name}")) is None:
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, data)
+            fetched += 1
         return fetched
 
     def publish(self, folders: Folders, limit: int, under_way: Callable[[str], str] = str) -> int:
@@ -81,8 +90,8 @@ class ReportOnS3:
         changed = _changed(folders.results, RESULTS, self._listed(RESULTS))
         changed |= _changed(folders.site, SITE, site)
         if changed.keys() - {first} and (folders.site / INDEX).exists():
-            before = self._get(first).decode("utf-8", "replace") if INDEX in site else ""
-            self._put(first, under_way(before).encode())
+            before = (INDEX in site and self._get(first)) or b""
+            self._put(first, under_way(before.decode("utf-8", "replace")).encode())
             changed[first] = folders.site / INDEX
         for name in sorted(changed, key=lambda name: (name == first, name)):
             self._put(name, changed[name].read_bytes())
@@ -106,10 +115,16 @@ class ReportOnS3:
                 for one in self._client.listed(prefix)
             }
 
-    def _get(self, name: str) -> bytes:
+    def _get(self, name: str) -> bytes | None:
+        """Return a whole file; None where another machine has just deleted it."""
+        key = f"{self._address.prefix}{name}"
         with outside(self._address, name):
-            data: bytes = self._ask("get_object", name)["Body"].read()
-            return data
+            try:
+                return body_of(self._client.ask("get_object", Key=key))
+            except client_error() as error:
+                if refusal_code(error) in MISSING:
+                    return None
+                raise
 
     def _ask(self, operation: str, name: str, **more: Any) -> Any:
         with outside(self._address, name, certain=False):

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.jobs.validate.mark import BANNER, under_way
@@ -119,6 +121,43 @@ class Dying(ReportOnS3):
                 raise KeyboardInterrupt
             self.changes -= 1
         return super()._ask(operation, name, **more)
+
+
+class Replies:
+    """A server that lists one result, and answers a request for it so."""
+
+    def __init__(self, reply: dict[str, Any] | None) -> None:
+        self.reply = reply
+
+    def listed(self, prefix: str) -> list[dict[str, str]]:
+        return [{"Key": f"{prefix}format/run 1/20261101T000000Z/all.json", "ETag": '"1"'}]
+
+    def ask(self, operation: str, **_: Any) -> dict[str, Any]:
+        assert operation == "get_object"
+        if self.reply is None:
+            raise ClientError({"Error": {"Code": "NoSuchKey"}}, operation)
+        return self.reply
+
+
+def asked(reply: dict[str, Any] | None) -> ReportOnS3:
+    bucket = ReportOnS3("s3://bucket/prefix")
+    bucket._client = Replies(reply)  # type: ignore[assignment]
+    return bucket
+
+
+def test_a_result_whose_reply_is_cut_off_is_not_kept(tmp_path: Path) -> None:
+    """Half of one stays on the machine, where no later report could be built with it."""
+    folders = machine(tmp_path, range(0))
+    for reply in ({"Body": BytesIO()}, {"Body": BytesIO(b'{"run"'), "ContentLength": 10}):
+        with pytest.raises(Unavailable, match="ended early"):
+            asked(reply).fetch(folders, 3)
+    assert not folders.results.exists()
+
+
+def test_a_result_that_another_machine_has_just_deleted_is_passed_over(tmp_path: Path) -> None:
+    folders = machine(tmp_path, range(0))
+    assert asked(None).fetch(folders, 3) == 0
+    assert not folders.results.exists()
 
 
 def test_pages_can_be_opened_by_a_browser(address: str, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """What errors of a file system mean, and what people can do about them."""
 
 import errno
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from strata.errors import InvalidRequest, StrataError, Unavailable
@@ -50,6 +53,17 @@ def unwritable(what: str, error: OSError, *, cure: str | None = None, **where: s
     if error.errno in PASSING | {errno.ENOSPC, errno.EDQUOT}:
         return Unavailable(f"{what} cannot be written now", certain=True, **said, cure=helps)
     return InvalidRequest(f"{what} cannot be written here", **said, cure=helps)
+
+
+@contextmanager
+def temporary_room() -> Iterator[None]:
+    """Say of a temporary file that cannot be written where it is. Raises: as `unwritable`."""
+    try:
+        yield
+    except OSError as error:
+        cure = "or set TMPDIR to a folder with room"
+        where = str(tempfile.tempdir)  # as it was found
+        raise unwritable("a temporary file", error, cure=cure, folder=where) from error
 
 
 def folder_gone(path: str) -> Unavailable:

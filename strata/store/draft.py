@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.errors import StrataError
+from strata.store.cures import temporary_room
 from strata.store.interface import Blob, Draft, Drafting, Purges
 from strata.store.keys import content_hash
 
@@ -76,8 +77,13 @@ class _Aside(_Collected):
     def __init__(self, blob: Blob) -> None:
         """Begin with nothing."""
         super().__init__(blob)
-        self._temporary = tempfile.NamedTemporaryFile(prefix="strata-part-")  # noqa: SIM115
-        self.file = pa.OSFile(self._temporary.name, "wb")
+        with self.guarded():
+            self._temporary = tempfile.NamedTemporaryFile(prefix="strata-part-")  # noqa: SIM115
+            self.file = pa.OSFile(self._temporary.name, "wb")
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """See `Draft.guarded`."""
+        return temporary_room()
 
     def drop(self) -> None:
         """See `Draft.drop`."""
@@ -85,7 +91,8 @@ class _Aside(_Collected):
         self._temporary.close()
 
     def _collected(self) -> bytes:
-        self.file.close()
-        pa.default_memory_pool().release_unused()
-        with self._temporary as file:
-            return file.read()
+        with self.guarded():
+            self.file.close()
+            pa.default_memory_pool().release_unused()
+            with self._temporary as file:
+                return file.read()

@@ -13,6 +13,8 @@ from typing import IO, Final, Generic, TypeVar
 
 import pyarrow as pa
 
+from strata.store.cures import temporary_room
+
 A = TypeVar("A")
 
 SPILL_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -74,8 +76,9 @@ def spilled(
     """Yield the rows of `source` again after all of them were written to a temporary file.
 
     The source is read at the first step, not before. The file is gone when the iterator is.
+    Raises: as `strata.store.cures.unwritable`, where the file has no room.
     """
-    with tempfile.TemporaryFile(prefix="strata-spill-") as file:
+    with temporary_room(), tempfile.TemporaryFile(prefix="strata-spill-") as file:
         _park(source, schema, file, options)
         del source  # may hold what was just written
         file.seek(0)

@@ -3,11 +3,13 @@
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strata.errors import InvalidRequest, Unavailable
 from strata.model.schema import Column, Relation
 from strata.model.types import parse_type
 from strata.updates.stream import ahead, spilled
@@ -97,3 +99,18 @@ def test_a_spill_reads_its_source_only_when_asked() -> None:
     stream = spilled(source(), table(TEXT, []).schema)
     assert not read
     assert sum(batch.num_rows for batch in stream) == 1
+
+
+def test_a_temporary_file_without_room_is_said_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was an error of the system, which no command and no job explains."""
+    rows = table(TEXT, [("a", 0, 1)])
+    with monkeypatch.context() as patch:
+        full = Path("/dev/full").open("wb")  # noqa: SIM115  the stream closes it
+        patch.setattr("tempfile.TemporaryFile", lambda **_: full)
+        with pytest.raises(Unavailable, match=r"a temporary file cannot be written now .*TMPDIR"):
+            list(spilled(iter([rows]), rows.schema))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InvalidRequest, match=r"cannot be written here folder='.*gone'.*TMPDIR"):
+        list(spilled(iter([rows]), rows.schema))

@@ -13,6 +13,7 @@ import select
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -27,6 +28,7 @@ _REFUSED: Final = ("22", "23", "25", "28", "3D", "42", "53", "54")
 _RIGHT_LACKS, _NO_TABLE, _LOCKED = "42501", "42P01", "55P03"
 WRITES: Final = ("INSERT", "DELETE")  # the rights that a role needs beside SELECT to write
 TURN_MS: Final = 5_000
+TURNS: Final = 5  # at once in a process: each has a connection, and needs another one to commit
 
 MIGRATIONS: Final = (
     "CREATE TABLE IF NOT EXISTS strata_consensus (key TEXT NOT NULL, seqno BIGINT NOT NULL,"
@@ -79,6 +81,7 @@ class Postgres:
         quick = {k: v for k, v in _LIBPQ.items() if k not in url.query}
         self._engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", connect_args=quick)
         sa.event.listen(self._engine, "connect", _prepare)
+        self._places = BoundedSemaphore(TURNS)
         self.ERRORS: tuple[type[Exception], ...] = (self._engine.dialect.loaded_dbapi.Error,)
 
     def engine(self) -> sa.Engine:
@@ -126,7 +129,17 @@ class Postgres:
 
     @contextmanager
     def turn(self, key: str) -> Iterator[bool]:
-        """Wait for a turn at a key, in the order of the server's own queue."""
+        """Wait for a turn at a key; a writer for whom there is no place may still try."""
+        if not self._places.acquire(blocking=False):
+            yield False
+            return
+        try:
+            yield from self._queued(key)
+        finally:
+            self._places.release()
+
+    def _queued(self, key: str) -> Iterator[bool]:
+        """Yield once the turn has come, in the order of the server's own queue."""
         waits = False
         try:
             held = self._engine.connect().execution_options(isolation_level="READ COMMITTED")

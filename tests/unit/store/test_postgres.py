@@ -3,6 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -136,6 +138,21 @@ def test_a_role_with_the_least_rights_commits_and_reads(
     with store.turn("a"):
         pass
     store.close()
+
+
+@pytest.mark.timeout(60)
+def test_writers_that_queue_leave_connections_to_commit_with(consensus: SqlConsensus) -> None:
+    """Each held one while it waited for another, and there are 15: all of them hung."""
+    together = Barrier(16)
+
+    def commit(key: str) -> bool:
+        with consensus.turn(key):
+            together.wait(20)
+            return consensus.compare_and_set(key, None, Versioned(1, b"1"))
+
+    assert consensus.head("a") is None
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(commit, [f"key {n}" for n in range(16)]))
 
 
 def test_the_doctor_tells_a_role_that_reads_from_one_that_lacks_a_right(

@@ -26,17 +26,21 @@ LISTED: Final = "IsTruncated"  # what each page of a listing says
 _BEGUN: Final = frozenset({"complete_multipart_upload", "copy_object"})
 # A whole reply to them may say nothing at all.
 _TERSE: Final = frozenset({"put_object", "upload_part", "delete_objects", "get_bucket_versioning"})
+_BUCKET: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
-_CURES: Final = {
+_CURES: Final = {  # the reply to a HEAD has no words: its code is the status
     "NoSuchBucket": "make the bucket, or correct its address in the settings",
     "AccessDenied": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
     "403": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
+    "400": "renew the credentials that AWS's ordinary chain finds, or name the bucket's region",
     "InvalidAccessKeyId": "check the credentials that AWS's ordinary chain finds",
     "SignatureDoesNotMatch": "check the credentials that AWS's ordinary chain finds",
     "ExpiredToken": "renew the credentials that AWS's ordinary chain finds",
     "PermanentRedirect": "name the bucket's region: s3://bucket/prefix?region=...",
     "AuthorizationHeaderMalformed": "name the bucket's region: s3://bucket/prefix?region=...",
     "InvalidObjectState": "bring the object back from the archive (aws s3api restore-object)",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    "503": "fewer requests at once, or more prefixes",
     "SlowDown": "fewer requests at once, or more prefixes",
 }
 
@@ -58,12 +62,14 @@ class S3Address:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         unknown = sorted(options.keys() - {"endpoint", "region", "parallel", "attempts"})
-        if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or unknown:
+        cut_off = not {*"#\t\r\n"}.isdisjoint(url)  # from there on, or without a word
+        if cut_off or parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc) or unknown:
             raise InvalidRequest(
                 "not an address of blobs on S3",
                 setting="store.blob",
                 unknown=unknown or None,
-                cure="s3://bucket/prefix?endpoint=…&region=…&parallel=8&attempts=6, no credentials",
+                cure="s3://bucket/prefix?endpoint=…&region=…&parallel=8&attempts=6, no # and no"
+                " credentials",
             )
         prefix = parts.path.strip("/")
         if prefix:
@@ -239,6 +245,14 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
             blob=where,
             reason=error.response.get("Error", {}).get("Message"),
             cure=_CURES.get(code),
+        ) from error
+    except RecursionError as error:  # botocore asks where to go, and is sent on again
+        raise Unavailable(
+            "S3 cannot be reached: the endpoint sends each request on to another address",
+            certain=certain,
+            blob=where,
+            endpoint=address.endpoint,
+            cure="name the address that it leads to, such as https:// in place of http://",
         ) from error
     except boto_errors() as error:
         raise Unavailable(

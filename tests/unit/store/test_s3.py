@@ -347,6 +347,10 @@ def test_a_store_below_another_prefix_is_not_seen(blob: S3Blob) -> None:
         "s3://b/p?paralel=3",
         "s3://b/p?parallel=none",
         "s3://b/p?attempts=0",
+        "s3://b/in#1?region=x",
+        "s3://b/p?region=x#1",
+        "s3://b/p\n/q",
+        "s3://b:9000/p",
     ],
 )
 def test_an_address_that_says_nothing_clear_is_refused(url: str) -> None:

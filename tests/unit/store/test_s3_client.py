@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
@@ -19,6 +20,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     asked: list[str]
+    status: HTTPStatus
 
     def handle_expect_100(self) -> bool:
         self.asked.append(self.path)
@@ -32,6 +34,14 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in (("ETag", '"a"'), ("Date", "now"), ("Content-Length", "0")):
             self.send_header(name, value)
         self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
@@ -49,11 +59,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
         made.shutdown()
 
 
+def blob_of(server: ThreadingHTTPServer) -> S3Blob:
+    where = f"s3://b/p?endpoint=http://127.0.0.1:{server.server_port}&region=us-east-1&attempts=1"
+    return S3Blob(S3Address.parse(where))
+
+
 @pytest.mark.timeout(60)
 def test_a_body_is_sent_without_asking_for_leave(server: ThreadingHTTPServer) -> None:
     """A connection that ended within the leave was waited for without end."""
-    where = f"s3://b/p?endpoint=http://127.0.0.1:{server.server_port}&region=us-east-1&attempts=1"
-    blob = S3Blob(S3Address.parse(where))
+    blob = blob_of(server)
     blob.overwrite("key", b"x" * 100_000)
     blob.set("other", b"")
     assert Handler.asked == []
@@ -77,3 +91,27 @@ def test_a_copy_whose_reply_ended_early_may_have_happened(monkeypatch: pytest.Mo
     with pytest.raises(Unavailable, match="ended early") as caught:
         S3Client(S3Address.parse("s3://b/p")).ask("copy_object")
     assert not caught.value.certain
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [
+        (HTTPStatus.BAD_REQUEST, "renew the credentials"),  # they have expired
+        (HTTPStatus.FORBIDDEN, "give this identity"),
+        (HTTPStatus.SERVICE_UNAVAILABLE, "fewer requests"),
+        (HTTPStatus.MOVED_PERMANENTLY, "https:// in place of http://"),
+        (HTTPStatus.TEMPORARY_REDIRECT, "https:// in place of http://"),
+    ],
+)
+def test_a_status_without_words_has_a_cure(
+    server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, status: HTTPStatus, cure: str
+) -> None:
+    """An endpoint that sends on ended in a RecursionError of botocore."""
+    monkeypatch.setattr(Handler, "status", status, raising=False)
+    blob = blob_of(server)
+    for ask in (blob.delete, blob.get):
+        with pytest.raises(Unavailable, match=cure):
+            ask("key")
+    with pytest.raises(Unavailable, match=cure):
+        list(blob.list(""))

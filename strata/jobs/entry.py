@@ -104,18 +104,21 @@ def each_shard(
     work: Callable[[str], Mapping[str, Any]],
     at_once: int = 1,
     begin: Callable[[], None] | None = None,
+    still: Callable[[], Iterable[str]] | None = None,
 ) -> list[dict[str, Any]]:
     """Work on the shards, `at_once` of them side by side; return the document of each, in order.
 
     A document has the seconds that its shard took. If the work on a shard fails, its document has
     the error instead of counts, and the others continue. `begin` is called first in each thread.
+    `still`: returns the shards that are there, where nobody asked for one by name; one that is
+    dropped meanwhile is then passed over.
     Raises: errors that do not belong to a single shard, once shards that are under way have ended.
     """
     every = list(dict.fromkeys(names))
 
     def worked(number: int, name: str) -> dict[str, Any]:
         with PULSE.at(f"{name}, {number} of {len(every)}"):
-            return _document(name, work)
+            return _document(name, work, still)
 
     numbered = enumerate(every, 1)
     PULSE.idle()
@@ -145,13 +148,21 @@ def _side_by_side(
     return [future.result() for future in futures]
 
 
-def _document(name: str, work: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+def _document(
+    name: str,
+    work: Callable[[str], Mapping[str, Any]],
+    still: Callable[[], Iterable[str]] | None,
+) -> dict[str, Any]:
     began = time.monotonic()
     try:
         document = {**work(name)}
     except OF_ONE_SHARD as error:
-        _complain(f"{type(error).__name__}: {error} [{name}]")
-        document = {"shard": name, "error": _error_document(error)}
+        document = {"shard": name}
+        if still is not None and name not in still():
+            say(f"{name}: passed over, because it was dropped meanwhile")
+        else:
+            _complain(f"{type(error).__name__}: {error} [{name}]")
+            document["error"] = _error_document(error)
     return {"seconds": round(time.monotonic() - began, 3), **document}
 
 

@@ -20,4 +20,5 @@ def preview_shards(args: argparse.Namespace) -> list[dict[str, Any]]:
     def planned(name: str) -> Mapping[str, Any]:
         return logged(preview(stores, name, settings, full=args.full, migrate=args.migrate))
 
-    return each_shard(args.shard or Machine(stores).names(), planned)
+    there = Machine(stores).names
+    return each_shard(args.shard or there(), planned, still=None if args.shard else there)

@@ -20,6 +20,7 @@ def compact_shards(
 ) -> list[dict[str, Any]]:
     """Merge what is due in each shard; return its document."""
     stores, runner = open_stores(settings.store), job_runner(spark)
+    there = Machine(stores).names
 
     def compacted(name: str) -> Mapping[str, Any]:
         lease = Lease(Machine(stores), name, "compact")
@@ -29,5 +30,5 @@ def compact_shards(
         published = publish_again(stores, settings, name)
         return {**logged(report)} | ({} if published is None else {"published": published})
 
-    names = args.shard or Machine(stores).names()
-    return each_shard(names, compacted, settings.spark.shards_at_once)
+    still = None if args.shard else there
+    return each_shard(args.shard or there(), compacted, settings.spark.shards_at_once, still=still)

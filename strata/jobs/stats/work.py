@@ -35,8 +35,10 @@ def work_on_shards(
             return logged(backfill(runner, stores, settings, shard, args))
         return logged(trim(spark, runner, stores, settings, shard, args))
 
-    every = [name for name in Machine(stores).names() if not is_journal(name)]
-    return each_shard(args.shard or every, done, settings.spark.shards_at_once)
+    there = Machine(stores).names
+    every = [name for name in there() if not is_journal(name)]
+    still = None if args.shard else there
+    return each_shard(args.shard or every, done, settings.spark.shards_at_once, still=still)
 
 
 def backfill(

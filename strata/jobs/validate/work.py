@@ -41,7 +41,9 @@ def validate_shards(
     stores, runner = open_stores(settings.store), job_runner(spark)
     policy = policy_of(stores, settings.rollout)
     now = parse_time(args.now) if args.now else None
-    names = args.shard or [n for n in Machine(stores).names() if not is_journal(n)]
+    there = Machine(stores).names
+    names = args.shard or [n for n in there() if not is_journal(n)]
+    still = None if args.shard else there
     found: dict[str, ValidationReport] = {}
     sums: dict[str, SumsCheck] = {}
     beside(import_module, "strata.jobs.validate.expectations")  # what builds the report: 5 s
@@ -73,7 +75,7 @@ def validate_shards(
         return {"shard": name, **sums_counts(compared)}
 
     def validated_all() -> list[dict[str, Any]]:
-        done = each_shard(names, validated, settings.spark.shards_at_once)
+        done = each_shard(names, validated, settings.spark.shards_at_once, still=still)
         verdicts = [v for name in names if name in found for v in found[name].verdicts]
         table.publish(stores, run, verdicts)
         return done

@@ -15,7 +15,7 @@ from strata.config.settings import load_settings
 from strata.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from strata.history import operations
 from strata.jobs.compact import main as compact
-from strata.jobs.compact import sweep
+from strata.jobs.compact import preview, sweep
 from strata.jobs.entry import Noted, each_shard, run_job
 from strata.machine.machine import Machine
 from strata.model.spec import parse_spec
@@ -57,6 +57,53 @@ def run(names: list[str], config: str, file: Path, code: int = 0) -> tuple[int, 
         Noted("compact", config, names),
     )
     return ended, json.loads(file.read_text())
+
+
+def test_a_shard_that_is_dropped_while_all_are_worked_on_is_passed_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody asked for it by name. The run ended as a bad request, which is never tried again."""
+    there = ["a", "bad", "gone"]
+
+    def work(name: str) -> Mapping[str, Any]:
+        if name == "gone":
+            there.remove(name)
+            raise InvalidRequest("the shard was dropped", shard=name)
+        return {"shard": name} | ({} if name == "a" else _raised(BROKEN[name]))
+
+    found = each_shard([*there], work, still=lambda: there)
+    assert ["error" in one for one in found] == [False, True, False]
+    assert [one["shard"] for one in found] == ["a", "bad", "gone"]
+    said = capsys.readouterr()
+    assert said.out == "gone: passed over, because it was dropped meanwhile\n"
+    assert said.err == "Corrupt: digest part='p' [bad]\n"
+
+    assert "error" in each_shard(["gone"], lambda _: _raised(BROKEN["wrong"]))[0]
+
+
+def _raised(error: Exception) -> dict[str, Any]:
+    raise error
+
+
+def test_a_job_over_all_shards_goes_on_without_one_that_is_dropped(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who names it hears that it was dropped."""
+    machine = Machine(stores(config))
+    for name in ("a", "b"):
+        machine.create(parse_spec({"name": name, "columns": [{"name": "k", "type": "int64"}]}))
+    file, plan = tmp_path / "result.json", preview.preview
+
+    def dropping(*given: Any, **options: Any) -> Any:
+        if given[1] == "b":
+            machine.drop("b", by="ann", reason="test", force=True)
+        return plan(*given, **options)
+
+    monkeypatch.setattr(preview, "preview", dropping)
+    words = ["--plan", "--config", config, "--result", str(file)]
+    assert compact.main(words) == 0
+    assert [one["shard"] for one in json.loads(file.read_text())["shards"]] == ["a", "b"]
+    assert compact.main([*words, "--shard", "b"]) == 2
 
 
 def test_the_others_are_served_and_each_has_its_own_row_of_history(

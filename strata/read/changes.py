@@ -133,7 +133,7 @@ def check_same_life(stores: Stores, state: State, read: int, commit_ms: int) -> 
     """
     if not commit_ms:
         return
-    if read > state.upper or commit_ms_before(stores.blob, state, read) != commit_ms:
+    if commit_ms_before(stores.blob, state, read) != commit_ms:
         raise InvalidRequest(
             "this query has read changes that the shard does not have: it was restored or created "
             "again",

@@ -1,20 +1,23 @@
 """What a validation looks at, how long, and whom it blames: each rule by itself."""
 
 import time
+from dataclasses import dataclass
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from strata.audit import budget
+from strata.audit import budget, soft
 from strata.audit.budget import NO_LIMIT, Budget, in_chunks
 from strata.audit.contain import guilty_functions
 from strata.audit.cost import Share, costs
 from strata.audit.scope import Scope
 from strata.audit.soft import Confirming, Evaluated
+from strata.audit.verdict import Verdict
 from strata.decide.skips import Drawn
+from strata.expr.nodes import Call, Column
 
 FILTER: Any = SimpleNamespace(now_low=0, now_high=0)
 
@@ -88,3 +91,40 @@ def test_each_mismatch_is_looked_at_again() -> None:
     assert found["failed"] == came["failed"]
     assert found["once"].failed == "not seen a second time: 1 accepted rows"
     assert found["error"].failed == "not seen a second time: division by zero"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a read would leave out of a part."""
+
+    groups: tuple[int, ...]
+    ref: ClassVar[Any] = SimpleNamespace(key="part")
+    rows: int = 9
+    stats: Any = None
+
+
+@pytest.mark.parametrize(
+    ("groups", "bound", "column", "suspects"),
+    [((1,), "they lie", "splits", "part"), ((1,), "", "n", "plus"), ((), "they lie", "n", "plus")],
+)
+def test_keys_of_row_groups_are_blamed_where_they_are_wrong_and_rules_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, groups: tuple[int, ...], bound: str, column: str, suspects: str
+) -> None:
+    guilty = Call("plus", (Column(1, "n", "bigint"),), "bigint")
+    said = {"explain_mismatch": [], "_misplaced": bound, "fetched_stats": None, "proving": guilty}
+    for name, answer in said.items():
+        monkeypatch.setattr(soft, name, lambda *_, answer=answer: answer)
+    blank = Verdict("run", "s", "check", "sql", "part", "missing", 0, 0, 0, "both", 1, "", "")
+    none: Any = None
+
+    found = soft._verdict(
+        none,
+        none,
+        FILTER,
+        Left(groups),
+        Evaluated("part", 9, 1),
+        blank,
+        witness=None,  # type: ignore[arg-type]
+    )
+
+    assert (found.outcome, found.column, found.suspects) == ("mismatch", column, suspects)

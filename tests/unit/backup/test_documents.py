@@ -7,9 +7,10 @@ import orjson
 import pytest
 
 from strata.audit.seen import pairs_of, with_pairs
-from strata.backup import Backup, back_up, restore, verify_point, verify_shard
+from strata.backup import Backup, back_up, restore, verify, verify_point, verify_shard
 from strata.backup.documents import wrong_with
 from strata.backup.verify import AGAIN
+from strata.errors import Corrupt
 from strata.ingest.quarantine import moved_key, write_index
 from strata.maintain.estimate import Speed, record_speed
 from strata.store import keys
@@ -188,3 +189,18 @@ def test_a_list_of_rejected_rows_that_is_no_more_is_named_itself(world: World, l
         spoil(world.blob, index)
 
     assert [one.key for one in verify_shard(world.stores, "s", SETTINGS).wrong] == [index]
+
+
+@pytest.mark.parametrize("details", [{}, {"key": "shards/s/ledger/1"}])
+def test_damage_that_leads_nowhere_is_said_instead_of_verified(
+    world: World, monkeypatch: pytest.MonkeyPatch, details: dict[str, str]
+) -> None:
+    """It names no blob, or is met again though its blob was passed over."""
+
+    def damaged(*_: object) -> None:
+        raise Corrupt("a node of the ledger is damaged", **details)
+
+    monkeypatch.setattr(verify, "named_by", damaged)
+
+    with pytest.raises(Corrupt, match="a node of the ledger"):
+        verify_shard(world.stores, "s", SETTINGS)

@@ -179,3 +179,12 @@ def test_a_share_of_nothing_draws_nothing(stores: Stores) -> None:
     assert len(skipped) > 1
     assert skipped.drawn(0, "run").numbers.tolist() == []
     assert len(skipped.drawn(0, "run", 1).numbers) == 1
+
+
+def test_each_run_has_a_draw_of_its_own(stores: Stores) -> None:
+    skipped, fresh = (decide_all(stores, state_of(stores), greater(480)).skipped for _ in range(2))
+    one = skipped.drawn(50, "run").numbers.tolist()
+
+    other = skipped.drawn(50, "other").numbers.tolist()
+
+    assert one != other == fresh.drawn(50, "other").numbers.tolist()

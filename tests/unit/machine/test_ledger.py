@@ -21,6 +21,7 @@ from strata.machine.ledger import (
     commits_of,
     find,
     foldable,
+    is_of_life,
     ledger_keys,
     mark_of,
     spill_old_commits,
@@ -190,6 +191,19 @@ def test_a_position_is_known_by_the_commit_that_ends_there_though_it_lasts_a_mil
     found = [commit_ms_before(blob, state, position) for position in (MIN_TIME, 1, 2, 3, 4)]
 
     assert found == [0, 100, 101, 102, 0]
+
+
+def test_a_life_goes_on_where_the_commit_before_a_position_is_the_same() -> None:
+    blob, begun = MemoryBlob(), create(spec(), 1)
+    lived, _ = append(begun, 100, token="t", lower=0, upper=5)
+    later, _ = append(lived, 200, token="u", lower=5, upper=9)
+    other, _ = append(begun, 101, token="t", lower=0, upper=5)  # created again
+
+    assert is_of_life(blob, lived, begun)
+    assert is_of_life(blob, later, lived)
+    assert not is_of_life(blob, lived, later), "restored to a point before it"
+    assert not is_of_life(blob, other, lived)
+    assert not is_of_life(blob, begun, lived)
 
 
 @given(st.lists(st.text(max_size=3), min_size=1, max_size=300, unique=True), st.data())

@@ -1,17 +1,20 @@
 """How S3 is asked: bodies go at once, so no answer in between is waited for."""
 
+import random
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
+from io import SEEK_CUR, SEEK_END, SEEK_SET, BytesIO
 from typing import Any
 
 import pytest
 
 from strata.errors import Unavailable
+from strata.store import s3_read
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import S3Address, S3Client, body_of
+from strata.store.s3_read import ObjectStream
 from tests.support import seaweed
 
 
@@ -115,3 +118,27 @@ def test_a_status_without_words_has_a_cure(
             ask("key")
     with pytest.raises(Unavailable, match=cure):
         list(blob.list(""))
+
+
+def test_a_stream_reads_what_stands_at_each_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, data = random.Random(7), bytes(range(251)) * 4
+
+    def body(_: ObjectStream, **how: str) -> bytes:
+        low, _, high = how["Range"].removeprefix("bytes=").partition("-")
+        return data[int(low) : int(high) + 1]
+
+    monkeypatch.setattr(ObjectStream, "_body", body)
+    monkeypatch.setattr(s3_read, "AHEAD_BYTES", 64)
+    stream, plain = ObjectStream("s3://b/key", len(data), ""), BytesIO(data)
+    for place in (500, 2):
+        assert stream.seek(place) == plain.seek(place)
+        assert stream.read(9) == plain.read(9)
+    for _ in range(300):
+        if draw.random() < 0.5:
+            whence = draw.choice([SEEK_SET, SEEK_CUR, SEEK_END])
+            place = plain.tell() if whence == SEEK_CUR else len(data) if whence == SEEK_END else 0
+            offset = draw.randrange(len(data) + 9) - place
+            assert stream.seek(offset, whence) == plain.seek(offset, whence)
+        size = draw.choice([0, 1, 9, 70, 200])
+        assert stream.read(size) == plain.read(size)
+        assert stream.tell() == plain.tell()

@@ -3,7 +3,7 @@
     python -m tests.mutants [--room NAME ...] [--new | --survivors] [--seconds 25]
     python -m tests.mutants --page
 
-Two hours for all rooms on one core. `--new` judges what the record does not know,
+Three hours for all rooms on one core. `--new` judges what the record does not know,
 `--survivors` what survived, with the tests that there are by now; `--page` only writes the page
 anew. What was judged lies in `tests/mutants/judged.json`, what survives for a reason in
 `tests/mutants/explained.py`; the program fails as long as one survives without.

@@ -33,6 +33,13 @@ ROOMS: Final[Mapping[str, int]] = {
     "state": 80,
     "machine": 80,
     "erase": 70,
+    "store": 60,
+    "sums": 50,
+    "publish": 50,
+    "backup": 50,
+    "maintain": 60,
+    "adopt": 60,
+    "audit": 60,
 }
 # They decide nothing: what a certificate is of, and the references of functions and of types.
 LEFT_OUT: Final = ("strata.expr.certificate", "strata.expr.reference", "strata.format.reference")

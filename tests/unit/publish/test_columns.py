@@ -25,7 +25,7 @@ from strata.publish.metrics import metrics_of
 from strata.publish.views import views_of
 from strata.state.schema import AddColumn, Change, DropColumn, RenameColumn, WidenColumn
 from tests.support.published import World, flat, sums
-from tests.support.stored import append, create, settings
+from tests.support.stored import append, create, memory_stores, settings
 from tests.support.updates import table
 
 RELATION = Relation(
@@ -306,6 +306,26 @@ def test_statistics_that_contradict_themselves_give_no_bounds(case: str, world: 
     assert column in fine.upper_bounds
     assert found.time.field_id in broken.lower_bounds
     assert found.time.field_id not in fine.lower_bounds  # inverted
+
+
+def test_each_part_has_the_bounds_that_its_own_statistics_prove() -> None:
+    stores = memory_stores()
+    create(stores, RELATION)
+    found = fields_of(Machine(stores).load("shard"))
+    kind = pa.struct([("nulls", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
+    stats = pa.array([*BROKEN.values(), {"nulls": 0, "low": 1, "high": 2}], kind)
+    times = {"rows": 3, "t_low": 0, "t_high": 4}
+    rows = pa.table(
+        {name: [value] * len(stats) for name, value in times.items()}
+        | {"key": [str(n) for n in range(len(stats))], "s.1": stats}
+    )
+
+    *broken, fine = metrics_of(rows, found, trusted=True, quarantine=())
+
+    column = found.schema.find_field("key.id").field_id
+    assert not any(column in {*one.lower_bounds, *one.upper_bounds} for one in broken)
+    bounds = [found[column] for found in (fine.lower_bounds, fine.upper_bounds)]
+    assert [int.from_bytes(one, "little") for one in bounds] == [1, 2]
 
 
 def test_polars_reads_the_same(world: World) -> None:

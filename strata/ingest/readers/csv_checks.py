@@ -7,7 +7,9 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -22,6 +24,7 @@ from strata.kernels.csv_scan import swallowing
 from strata.model.charsets import UTF_8
 
 HEADER_BYTES: Final = 1 << 20
+LOOKED: Final = 20  # records, to find the separator
 SEPARATORS: Final = (",", ";", "\t", "|", "\x01")  # the last one is Hive's
 ENCODINGS: Final = {UTF_8: "UTF-8"}  # as errors call them
 ESCAPE_CURE: Final = "declare how quotes within quotes are written: source.escape: '\\'"
@@ -89,23 +92,31 @@ def first_record(source: SourceFile, data: bytes) -> tuple[list[str], int]:
 
 
 def delimiter_of(file: SourceFile) -> str:
-    """Return the separator that cuts the first record into the declared, or the most fields.
+    """Return the separator that most of the first records agree on, else the one of most fields.
 
+    They agree on the number of declared names, or of fields in the first of them. A separator may
+    stand in quotes, and so may a line break, which another separator makes an error.
     Raises: InvalidRequest for a file without records, and for one that begins as no CSV does.
     """
-    data, names = read_text(beginning(file, HEADER_BYTES)), len(file.dialect.header)
-    found: dict[tuple[bool, int], str] = {}
-    refused: list[InvalidRequest] = []
-    for delimiter in SEPARATORS:
-        source = replace(file, dialect=replace(file.dialect, delimiter=delimiter))
-        try:
-            count = len(first_record(source, data)[0])
-            found.setdefault((count == names, count), delimiter)
-        except InvalidRequest as error:  # a line break in quotes, which another one makes none
-            refused.append(error)
-    if not found:
-        raise refused[0]
-    return found[max(found)]
+    data = read_text(beginning(file, HEADER_BYTES))
+    text = data[:HEADER_BYTES].decode("utf-8", errors="surrogateescape")
+
+    def agreed(delimiter: str) -> tuple[bool, int, bool, int]:
+        records: list[list[str]] = []
+        with suppress(csv.Error):
+            some = csv.reader(_Lines(text), delimiter=delimiter)
+            records += filter(None, islice(some, LOOKED))
+        first = records[0] if records else []
+        if len(first) < 2:
+            return False, 0, False, len(first)
+        wanted = len(file.dialect.header or first)
+        whole = all(field.count('"') % 2 == 0 for field in first)  # a half has one of two quotes
+        return True, sum(len(r) == wanted for r in records), whole, len(first)
+
+    found = max(SEPARATORS, key=agreed)
+    if not agreed(found)[-1]:
+        first_record(file, data)
+    return found
 
 
 def _named(source: SourceFile, header: Sequence[str]) -> list[str]:

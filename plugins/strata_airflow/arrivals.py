@@ -126,8 +126,8 @@ def _days(events: Mapping[Any, Iterable[Any]]) -> list[str]:
 
 
 def _is_day(text: str) -> bool:
+    """Return whether a text is a day that another one follows: its interval ends there."""
     try:
-        date.fromisoformat(text)
+        return date.fromisoformat(text) < date.max
     except ValueError:
         return False
-    return True

@@ -20,7 +20,8 @@ def told(*days: str) -> dict[str, list[SimpleNamespace]]:
 
 
 def test_each_marker_is_told_once_the_earliest_first(tmp_path: Path) -> None:
-    for name in ("2026-11-21.done", "2026-11-20", "2026-13-01", "flights.csv", "2026-11-20x"):
+    strange = ("2026-13-01", "9999-12-31", "flights.csv", "2026-11-20x")  # no day is after 9999
+    for name in ("2026-11-21.done", "2026-11-20", *strange):
         (tmp_path / name).touch()
     (tmp_path / "2026-11-22").mkdir()
 
@@ -38,7 +39,7 @@ def test_each_marker_is_told_once_the_earliest_first(tmp_path: Path) -> None:
 
     assert asyncio.run(look()) == ["2026-11-20", "2026-11-21", "2026-11-23"]
     left = sorted(file.name for file in tmp_path.iterdir())
-    assert left == ["2026-11-20x", "2026-11-22", "2026-11-23", "2026-13-01", "flights.csv"]
+    assert left == sorted([*strange, "2026-11-22", "2026-11-23"])
 
 
 def test_a_marker_that_stays_is_told_once(

@@ -26,7 +26,7 @@ LISTED: Final = "IsTruncated"  # what each page of a listing says
 _BEGUN: Final = frozenset({"complete_multipart_upload", "copy_object"})
 # A whole reply to them may say nothing at all.
 _TERSE: Final = frozenset({"put_object", "upload_part", "delete_objects", "get_bucket_versioning"})
-_BUCKET: Final = re.compile(r"[A-Za-z0-9._-]+")
+_BUCKET: Final = re.compile(r"(arn:[a-z0-9:-]+:)?[A-Za-z0-9._-]+")  # or an access point's ARN
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
 _CURES: Final = {  # the reply to a HEAD has no words: its code is the status
     "NoSuchBucket": "make the bucket, or correct its address in the settings",

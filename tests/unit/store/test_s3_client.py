@@ -84,6 +84,21 @@ def test_a_body_is_whole_if_it_has_as_many_bytes_as_its_headers_say(says: dict[s
             body_of({"Body": BytesIO(data), **says})
 
 
+@pytest.mark.parametrize(
+    "bucket",
+    [
+        "arn:aws:s3:us-west-2:123456789012:accesspoint:my-ap",
+        "arn:aws:s3::123456789012:accesspoint:m1.mrap",
+        "my-ap-1a2b3c-s3alias",
+        "Old_bucket.of-before",
+    ],
+)
+def test_an_access_point_stands_where_a_bucket_does(bucket: str) -> None:
+    assert S3Address.parse(f"s3://{bucket}/p?region=us-west-2") == S3Address(
+        bucket, "p/", region="us-west-2"
+    )
+
+
 def test_a_copy_whose_reply_ended_early_may_have_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     class Answering:
         def copy_object(self, **_: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ where it is when it subscribes.
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -36,7 +36,15 @@ from strata.read.bookmark import (
 )
 from strata.read.changes import Planned, changes, planned_stretch
 from strata.read.scan import DEFAULTS, scan_schema
-from strata.state.consumers import KEEP_MS, Consumer, attach, consumers_of, move_on, moved_by
+from strata.state.consumers import (
+    KEEP_MS,
+    Consumer,
+    attach,
+    consumers_of,
+    detach,
+    move_on,
+    moved_by,
+)
 from strata.state.state import State
 from strata.store.open import Stores
 
@@ -215,6 +223,16 @@ class Subscription:
             keep_ms=self._keep_ms,
         )
         self._found = self._machine.apply(self._shard, move)
+
+    def leave(self) -> None:
+        """Remove the consumer, unless another session has taken it over."""
+
+        def leaving(state: State, now_ms: int) -> tuple[State, bool]:
+            moved_by(state, self._name, self._session)
+            return detach(state, now_ms, name=self._name)
+
+        with suppress(Fenced):
+            self._machine.apply(self._shard, leaving)
 
     def _renew(self) -> None:
         """Renew the lease once half of it is over."""

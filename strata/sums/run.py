@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -37,7 +37,6 @@ from strata.read.filtered import filtered_scan
 from strata.read.scan import DEFAULTS, scan
 from strata.read.subscription import Subscription, Wish
 from strata.read.values import joined_filter
-from strata.state.consumers import detach
 from strata.state.state import State
 from strata.state.transitions import Appended, append, create
 from strata.store.keys import part_prefix
@@ -121,13 +120,13 @@ def _following(
     stores: Stores, wish: SumsWish, start: int, settings: ReadSettings
 ) -> Iterator[Subscription]:
     """Have the source keep its history; where the sums cannot begin, nothing waits for them."""
-    machine, name = Machine(stores), CONSUMER + wish.target
+    name = CONSUMER + wish.target
     session = Subscription(stores, wish.source, name, Wish(), start=start, settings=settings)
     try:
         yield session
     except InvalidRequest:
-        if wish.target not in machine.names():
-            machine.apply(wish.source, partial(detach, name=name))
+        if wish.target not in Machine(stores).names():
+            session.leave()
         raise
 
 

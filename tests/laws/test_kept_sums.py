@@ -26,6 +26,7 @@ from strata.model.schema import Column, Relation
 from strata.model.time import MIN_TIME
 from strata.model.types import parse_type
 from strata.read.scan import scan
+from strata.read.subscription import Subscription, Wish
 from strata.state.consumers import consumers_of
 from strata.state.generations import begin_sweep
 from strata.state.schema import AddColumn, Change, DropColumn, evolve
@@ -34,7 +35,7 @@ from strata.state.tombstone import drop
 from strata.state.transitions import advance_since
 from strata.store.open import Stores
 from strata.sums.check import check_sums
-from strata.sums.run import maintain_sums
+from strata.sums.run import _Work, maintain_sums
 from strata.sums.table import GroupSums, SumsTable
 from strata.sums.wish import SumsWish
 from tests.support.stored import append, create, memory_stores, settings
@@ -281,6 +282,25 @@ def test_a_filter_on_a_column_that_was_made_anew_is_another_filter() -> None:
         Machine(stores).apply("shard", partial(evolve, change=change))
     with pytest.raises(InvalidRequest, match="something else"):
         maintain_sums(stores, wish)
+
+
+def test_a_first_run_that_fails_leaves_the_consumer_of_another_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without it the sums of the other run were refused for good: the source did not know them."""
+    stores = memory_stores()
+    create(stores, RELATION)
+    take(stores, 0, 10, [((1, "x", None, 5, None), 3, 1)])
+
+    def overtaken(_: object) -> None:
+        Subscription(stores, "shard", "sums-sums", Wish())
+        raise InvalidRequest("a sum exceeds its column")
+
+    monkeypatch.setattr(_Work, "news", overtaken)
+    with pytest.raises(InvalidRequest, match="exceeds"):
+        maintain_sums(stores, WISH)
+
+    assert [c.name for c in consumers_of(Machine(stores).load("shard"))] == ["sums-sums"]
 
 
 def test_a_sum_that_exceeds_its_column_leaves_nothing_behind() -> None:

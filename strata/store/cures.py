@@ -61,9 +61,9 @@ def temporary_room() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cure = "or set TMPDIR to a folder with room"
-        where = str(tempfile.tempdir)  # as it was found
-        raise unwritable("a temporary file", error, cure=cure, folder=where) from error
+        cure = "set TMPDIR to a folder with room"
+        where = {"folder": str(tempfile.tempdir)} if tempfile.tempdir else {}  # as it was found
+        raise unwritable("a temporary file", error, cure=cure, **where) from error
 
 
 def folder_gone(path: str) -> Unavailable:

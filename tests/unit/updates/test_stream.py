@@ -114,3 +114,7 @@ def test_a_temporary_file_without_room_is_said_with_the_cure(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(InvalidRequest, match=r"cannot be written here folder='.*gone'.*TMPDIR"):
         list(spilled(iter([rows]), rows.schema))
+    monkeypatch.setattr("tempfile.tempdir", None)  # where all are full, Python finds none
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/dev/null/a"])
+    with pytest.raises(InvalidRequest, match=r"here reason=.*/dev/null/a.*\(cure: set TMPDIR"):
+        list(spilled(iter([rows]), rows.schema))

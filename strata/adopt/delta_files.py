@@ -1,7 +1,7 @@
 """The data files of a version of a Delta table, without the rows that its marks delete."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -71,9 +71,8 @@ class DeltaFile:
         return ~_padded(self.deleted[at:end], end - at)
 
 
-def live_rows(some: Iterable[DeltaFile], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+def live_rows(some: Sequence[DeltaFile], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files, in the columns of a version: whole files first, some at a time."""
-    some = list(some)
     if whole := [one.fragment for one in some if one.all_count]:
         yield from _scanned(whole, columns)
     for one in some:

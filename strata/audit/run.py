@@ -313,13 +313,12 @@ def _evidence(
     soft = [v for v in verdicts if v.check != FORMAT_CHECK and scope.parts is None]
     clean = [v for v in soft if v.outcome == "clean"]
     old = state.rollout.evidence
-    seen, fresh = None, [True] * len(clean)
+    seen, news = None, clean
     if clean:
         pairs = pairs_of([(exprs[v.check], v.part) for v in clean])
         anew = old.basis != basis_of(state)
-        seen, new = with_pairs(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
-        fresh = new.tolist()
-    news = [v for v, is_new in zip(clean, fresh, strict=True) if is_new]
+        seen, fresh = with_pairs(machine.stores.blob, state.name, old.seen, pairs, anew=anew)
+        news = [v for v, is_new in zip(clean, fresh.tolist(), strict=True) if is_new]
     return AuditCounts(
         len(news),
         sum(v.rows for v in clean),

@@ -4,11 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
 from strata.errors import InvalidRequest
 from strata.format.manifest import PartRef
 from strata.model.time import MIN_TIME
+from strata.read.as_of import until
 from strata.read.changes import planned_stretch
 from strata.read.merged import LEAST_BYTES, LEAST_ROWS, _is_alone
 from strata.updates.slices import Slice
@@ -68,3 +70,11 @@ def test_a_part_that_is_read_alone_lies_in_the_slice_and_is_worth_it(
     ref = cast(PartRef, SimpleNamespace(**{**LARGE, **change}))
 
     assert _is_alone(ref, within) == alone
+
+
+@pytest.mark.parametrize("t_high", [None, 3])
+def test_only_rows_of_later_times_are_left_out(t_high: int | None) -> None:
+    rows = pa.table({"t": pa.array([1, 2, 3], pa.int64())})
+
+    assert [until(rows, at, t_high).num_rows for at in (0, 1, 2, 3, 4)] == [0, 1, 2, 3, 3]
+    assert until(rows.slice(3), 1, t_high).num_rows == 0

@@ -7,12 +7,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from strata.ingest.readers import examined
+from strata.errors import InvalidRequest
+from strata.ingest.land.source_file import SourceFile
+from strata.ingest.readers import examined, found_form
 from strata.ingest.readers.avro_blocks import length_of
 from strata.ingest.readers.columns import named_by_source
+from strata.ingest.readers.csv_doubts import null_words
 from strata.ingest.readers.cures import is_variant
 from strata.ingest.readers.examined import LOOKED_BYTES, raw_files
+from strata.ingest.readers.formats import json as json_format
 from strata.ingest.readers.formats.orc import _has_clock
+from strata.ingest.readers.jsonl import one_by_one
+from strata.ingest.readers.objects import Objects
+from strata.ingest.readers.orc_tail import MOST_BYTES, _unpacked
 from strata.ingest.twin.exact import shortest
 from strata.ingest.twin.moments import iso_text
 from strata.ingest.twin.unreadable import Undecided
@@ -74,3 +81,62 @@ def test_a_time_that_python_has_cut_is_not_decided() -> None:
     assert iso_text(5, pa.date32()) == "1970-01-06"
     with pytest.raises(Undecided):
         iso_text(datetime(2026, 1, 1), pa.timestamp("ns"))  # noqa: DTZ001 - a wall clock
+
+
+FILE = SourceFile("/f.csv", "f.csv", 9)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1.5", "NaN", "2"], set()),  # a number
+        (["1.5", "NaN", "null"], {"null"}),
+        (["NaN", "2024-01-01"], {"NaN"}),
+        (["NaN", "text"], set()),
+    ],
+)
+def test_nan_is_no_null_among_numbers(values: list[str], words: set[str]) -> None:
+    assert null_words(pa.table({"a": values})) == words
+
+
+@pytest.mark.parametrize("wrong", ["", "check_quotes", "check_escapes", "check_swallowed"])
+def test_a_file_can_be_read_if_no_check_refuses_it(
+    monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidRequest("it cannot be", cure="mend it")
+
+    for name in ("check_quotes", "check_escapes", "check_swallowed"):
+        monkeypatch.setattr(found_form, name, refuse if name == wrong else lambda *_: None)
+    for name in ("beginning", "read_text"):
+        monkeypatch.setattr(found_form, name, lambda *_: b"")
+
+    assert found_form._reads(FILE, 9, True) is not bool(wrong)
+
+
+def test_one_doubt_of_all_files_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_format, "read_array", lambda _: SimpleNamespace(values=None))
+    monkeypatch.setattr(json_format, "note_of_rows", lambda *_: "a note")
+
+    assert list(json_format.FORMAT.doubts([FILE, FILE], None, {})) == ["a note"]
+
+
+def test_an_object_without_any_column_is_rejected_among_those_read_one_by_one() -> None:
+    found = Objects([{"a": 1}, {"other": 2}, {"a": 3}], [1, 2, 3], str, [])
+
+    raw = one_by_one(FILE, found, ["a"], ())
+
+    assert (raw.count, list(raw.columns["a"])) == (2, [1, 3])
+    assert [one.line for one in raw.malformed] == [2]
+
+
+@pytest.mark.parametrize("size", [3, MOST_BYTES + 1])
+def test_a_footer_that_would_be_too_long_is_not_unpacked(size: int) -> None:
+    if size > MOST_BYTES:
+        stated = bytes(
+            [size & 127 | 128, size >> 7 & 127 | 128, size >> 14 & 127 | 128, size >> 21]
+        )
+        with pytest.raises(ValueError, match="a footer that is too long"):
+            _unpacked(stated, "snappy")
+    else:
+        assert _unpacked(pa.Codec("snappy").compress(b"x" * size, asbytes=True), "snappy") == b"xxx"

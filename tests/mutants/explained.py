@@ -11,6 +11,7 @@ _PIECE: Final = "whichever piece of a blob is asked for, there is one if the blo
 _HELD: Final = "how many keys are kept by name decides nothing"
 _AS_KEPT: Final = "a key is looked for by its name or by its number, just as it was kept"
 _MOMENT: Final = "of what is of that very millisecond either is right"
+_ANY_VALUE: Final = "one value of a type stands for all of them"
 _LONGER: Final = "how much longer than needed something is kept decides nothing"
 # (module, function, before, after): why no test can or should tell
 EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
@@ -483,6 +484,35 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
         "plan.parts_total >= KEPT_PARTS_MAX",
     ): "how many parts a kept receipt has decides nothing",
     ("strata.audit.run", "_record", "RACES - 1", "RACES"): "one attempt more",
+    ("strata.audit.escape", "_escapes", "occupied(spec.values).any", "occupied(spec.values).all"): (
+        "there is one part"
+    ),
+    ("strata.audit.pages", "index_findings.below", "1", "2"): (
+        "of two rows of an index the first one is compared"
+    ),
+    ("strata.adopt.columns", "_sample", "0", "1"): _ANY_VALUE,
+    ("strata.adopt.columns", "_sample", "False", "True"): _ANY_VALUE,
+    ("strata.adopt.delta", "DeltaPeer.overtaken", "ahead > 0", "ahead >= 0"): (
+        f"{_SPEED}: the version that the shard holds is loaded again, and compared as well"
+    ),
+    ("strata.adopt.record", "standing_of", "MIN_TIME - 1", "MIN_TIME"): (
+        "no commit with rows ends with the least time"
+    ),
+    (
+        "strata.backup.save", "back_up", "stores.clock() - at_ms >= ABANDONED_MS",
+        "stores.clock() - at_ms > ABANDONED_MS",
+    ): _MOMENT,
+    ("strata.backup.save", "", "16", "17"): "one look more before it gives up",
+    ("strata.store.interface", "Blob.get", "0", "1"): (
+        "what a protocol has as a default is for types alone"
+    ),
+    ("strata.updates.warm", "_digested", "1", "2"): _WARM,
+    ("strata.ingest.readers.csv_lines", "warm", "True", "False"): _WARM,
+    ("strata.machine.ledger", "", "16", "17"): "how many keys a level has decides nothing",
+    (
+        "strata.ingest.values.zones", "timestamptz_of",
+        "if first.true_count: return Cast(texts.cast(goal), NONE_BAD)", "pass",
+    ): f"{_SPEED}: where the first text has a zone, each is looked at",
     ("strata.erase.notes", "forget_undone", "if not steps: return", "pass"): (
         f"{_SPEED}: states that have nothing more to say are read"
     ),

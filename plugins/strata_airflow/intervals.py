@@ -35,14 +35,15 @@ def now(params: dict[str, Any], dag_run: Any) -> str:
 def rehearsed(params: dict[str, Any], dag_run: Any) -> bool:
     """Return whether a run is a dry run: a person triggered it and left "dry run" on.
 
-    Any other run is real unless its configuration asks for a dry run: a backfill does what its form
-    says, and a run that another DAG triggers does what that DAG says.
+    A scheduled run is real. Any other is, too, unless its configuration asks for a dry run: a
+    backfill does what its form says, and a run that another DAG triggers what that DAG says.
 
     >>> rehearsed({"dry_run": True}, None)
     True
     """
-    answers = params if _kind(dag_run) in BY_HAND else getattr(dag_run, "conf", None) or {}
-    return bool(answers.get("dry_run"))
+    kind = _kind(dag_run)
+    answers = params if kind in BY_HAND else getattr(dag_run, "conf", None) or {}
+    return kind != "scheduled" and bool(answers.get("dry_run"))
 
 
 def again(params: dict[str, Any], dag_run: Any, events: Any) -> bool:

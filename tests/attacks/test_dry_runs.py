@@ -34,12 +34,12 @@ def test_a_backfill_with_the_switch_on_changes_nothing(bag: Any, dag: str, flag:
         ("backfill", None, False),
         ("backfill", {}, False),
         ("scheduled", {}, False),
-        ("scheduled", {"dry_run": True}, True),  # only a configuration says so
+        ("scheduled", {"dry_run": True}, False),
         ("asset_triggered", None, False),
         ("manual", {}, True),
     ],
 )
-def test_what_neither_a_form_nor_a_configuration_says_is_real(
+def test_what_nobody_was_shown_a_switch_for_is_real(
     bag: Any, dag: str, flag: str, run_type: str, conf: dict[str, Any] | None, dry: bool
 ) -> None:
     assert (flag in command_line(bag, dag, {}, DAY, run_type, conf=conf)) is dry

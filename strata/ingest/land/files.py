@@ -218,7 +218,7 @@ def beginning(file: SourceFile, size_bytes: int) -> SourceFile:
 
 
 def read_text(file: SourceFile) -> bytes:
-    """Return the same bytes as UTF-8, without a byte order mark; quotes of CSV are doubled.
+    """Return the same bytes as UTF-8, without a byte order mark; CSV is plain (`plain_csv`).
 
     A piece that was read is such a text already.
     Raises: InvalidRequest, too, for a file that begins as UTF-16 or UTF-32 does, or is no text.

@@ -80,13 +80,15 @@ def _doubted_bytes(file: SourceFile, text: bytes) -> Iterator[str]:
 
 def _doubted_blanks(file: SourceFile, text: bytes) -> Iterator[str]:
     """Yield a note if blanks before fields are left out, or keep a quote from being one."""
-    _, quoted, _ = blanks_before_fields(np.frombuffer(text, np.uint8), ord(file.dialect.delimiter))
     if file.dialect.skip_blanks:
         yield (
             f"{file.name}: blanks before fields are left out; if they belong to texts, take "
             "source.skip_blanks out"
         )
-    elif quoted:
+        return
+    delimiter = ord(file.dialect.delimiter)
+    _, quoted, _ = blanks_before_fields(np.frombuffer(text, np.uint8), delimiter)
+    if quoted:
         yield (
             f"{file.name}: quotes behind blanks are letters, and hide no delimiter; if the blanks "
             "belong to no text, declare source.skip_blanks: true"

@@ -42,7 +42,7 @@ def _has_blanks(file: SourceFile, looked_bytes: int) -> bool | None:
         text, delimiter = read_text(start), ord(delimiter_of(start))
     except InvalidRequest:
         return False  # for another reader to refuse
-    names = text[: text.find(b"\n") + 1] if file.has_header else b""
+    names = text.partition(b"\n")[0] if file.has_header else b""
     rows = np.frombuffer(text, np.uint8)[len(names) :]
     begun, quoted, others = blanks_before_fields(rows, delimiter)
     named, _, bare = blanks_before_fields(np.frombuffer(names, np.uint8), delimiter)

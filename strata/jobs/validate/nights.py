@@ -46,17 +46,13 @@ def _state(row: Mapping[str, Any]) -> str:
 
 def _say_how_many_failed(parent: Element, last: Rows) -> None:
     failed = sum(_state(row) == "failed" for row in last)
+    every = "shard" if len(last) == 1 else "shards"
     lead = SubElement(parent, "p", {"class": "lead"})
     say(SubElement(lead, "strong"), failed or len(last))
     if failed:
-        say(lead, f" of {len(last)} {_plural(len(last))} failed when last validated")
+        say(lead, f" of {len(last)} {every} failed when last validated")
     else:
-        say(lead, f" {_plural(len(last))}, {'none' if len(last) > 1 else 'not'} failed when last")
-        say(lead, " validated")
-
-
-def _plural(count: int) -> str:
-    return "shard" if count == 1 else "shards"
+        say(lead, f" {every}, none failed when last validated")
 
 
 def _shards(parent: Element, shards: Mapping[str, Rows]) -> None:

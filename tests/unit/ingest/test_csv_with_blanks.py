@@ -140,7 +140,12 @@ def test_a_file_with_blanks_before_all_its_fields_is_proposed_so(
 
 @pytest.mark.parametrize(
     ("other", "skips"),
-    [(b"id, text\n", True), (b'id, text\n2, "c"\n', True), (b"id, text\n2,c\n", False)],
+    [
+        (b"id, text\n", True),
+        (b"id, text", True),
+        (b'id, text\n2, "c"\n', True),
+        (b"id, text\n2,c\n", False),
+    ],
 )
 def test_one_file_without_blanks_is_enough_to_keep_them(
     tmp_path: Path, other: bytes, skips: bool

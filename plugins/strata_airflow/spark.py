@@ -150,6 +150,13 @@ class StrataJobOperator(SparkSubmitOperator):
         """Return whether the job was asked to change nothing."""
         return not DRY.isdisjoint(self.application_args or ())
 
+    def of_group(self, context: Context) -> dict[str, str]:
+        """Return the flags of its group: a list gave its shards if the run's form names none."""
+        if not self.shards:
+            return {}
+        asked = (context.get("params") or {}).get("shards")
+        return {"--shard": self.shards, "--found": str(not asked)}
+
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Submit the job, wait, and return a compact result.
 
@@ -166,7 +173,7 @@ class StrataJobOperator(SparkSubmitOperator):
         file = result_file(results_dir(), context["ti"])
         self.application_args = [
             *self.command,
-            *flags(self.arguments | ({"--shard": self.shards} if self.shards else {})),
+            *flags(self.arguments | self.of_group(context)),
             *(["--config", settings] if settings else []),
             "--result",
             str(file),

@@ -7,7 +7,7 @@ import typer
 from strata.cli.command import command
 from strata.cli.context import Answer, Context, SomeShards, answer
 from strata.cli.tables import rows
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.time import MIN_TIME, format_time
 from strata.state.state import State
 
@@ -41,7 +41,7 @@ def catalog(
     ] = False,
 ) -> Answer:
     """List what there is to read: whose it is, what is in it, until when it is complete."""
-    names = shards or [name for name in context.machine.names() if not is_journal(name)]
+    names = shards or without_journals(context.machine.names())
     wanted = {word.casefold() for word in tag or ()}
     found = [
         described(state)

@@ -16,7 +16,7 @@ from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
 from strata.history import usage
 from strata.machine.reader_hold import reading
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.near import one_of
 from strata.model.settings import without_password
 from strata.model.time import MIN_TIME, format_time, parse_time
@@ -206,7 +206,7 @@ def consumers(
 ) -> Answer:
     """List who follows the changes, and how far behind; or remove a consumer."""
     machine = context.machine
-    names = shards or [name for name in machine.names() if not is_journal(name)]
+    names = shards or without_journals(machine.names())
     document: dict[str, Any] = {}
     if remove is not None:
         document = {"shard": names[0], "removed": _remove(context, shards, remove, reason)}

@@ -13,7 +13,7 @@ from strata.cli.tables import rows
 from strata.errors import InvalidRequest
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import PREFIX
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.near import one_of
 from strata.model.time import format_time
 from strata.state.holds import (
@@ -78,7 +78,7 @@ def holds(
     Anybody may release an expired hold; a live one needs the token of its owner. With the token
     and without a SHARD, a hold is released on every shard that has it.
     """
-    every = [name for name in context.machine.names() if not is_journal(name)]
+    every = without_journals(context.machine.names())
     document: dict[str, Any] = {}
     _check_own(take, owner)
     _check_own(let_go, owner)

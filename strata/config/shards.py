@@ -60,11 +60,14 @@ def ensure_shards(
     folder: str,
     names: Sequence[str],
     say: Callable[[str], None] = lambda _: None,
+    *,
+    found: bool = False,
 ) -> list[str]:
     """Create the shards of `names` that are declared and do not exist; return all names.
 
     No names: all declared ones. A shard that exists is left as it is; `say` gets a line for each
-    that its file declares otherwise.
+    that its file declares otherwise. `found`: a list gave the names, so one that is neither there
+    nor declared any more is left out.
     Raises: InvalidRequest for a name that is neither there nor declared.
     """
     there = set(machine.names())
@@ -76,6 +79,9 @@ def ensure_shards(
     for name in wanted:
         if name in there:
             continue
+        if name not in specs and found:
+            say(f"{name}: passed over, because it was dropped meanwhile")
+            continue
         if name not in specs:
             cure = nearest_shards(name, sorted(there | set(specs)))
             raise InvalidRequest("no such shard", shard=name, shards_dir=folder, cure=cure)
@@ -83,7 +89,7 @@ def ensure_shards(
     for name in wanted:
         if name in there and name in specs:
             _say_of(machine, specs[name], say)
-    return wanted
+    return [name for name in wanted if name in there or name in specs]
 
 
 def _say_of_files(

@@ -1,5 +1,6 @@
 """Names that say which shards Strata writes about itself, and which operations are about all."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from strata.errors import InvalidRequest
@@ -16,6 +17,11 @@ def is_journal(shard: str) -> bool:
     (True, False)
     """
     return shard.startswith(JOURNALS)
+
+
+def without_journals(shards: Iterable[str]) -> list[str]:
+    """Return the names of the shards that others write, in their order."""
+    return [name for name in shards if not is_journal(name)]
 
 
 def check_not_journal(shard: str) -> None:

@@ -11,7 +11,7 @@ from strata.history import usage
 from strata.history.operation_log import OperationLog, Operations
 from strata.history.operations import Operation
 from strata.machine.machine import Machine
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.settings import Settings
 from strata.rollout.evidence import upper_bound
 from strata.rollout.policy import Policy, policy_of
@@ -114,7 +114,7 @@ class Listing:
 
     def lines(self) -> list[ShardLine]:
         """Return the shards but journals; what needs a person comes first, then the largest."""
-        names = [name for name in Machine(self.stores).names() if not is_journal(name)]
+        names = without_journals(Machine(self.stores).names())
         return sorted((self.line(name) for name in names), key=lambda line: line.place)
 
     def line(self, name: str) -> ShardLine:

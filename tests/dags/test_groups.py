@@ -119,6 +119,18 @@ def test_a_group_gets_its_own_shards_and_the_rest_of_the_form(bag: DagBag, monke
     assert task.inlets
 
 
+@pytest.mark.parametrize(("asked", "found"), [([], True), (["a", "b"], False)])
+def test_only_names_of_a_form_have_to_be_there_when_a_group_begins(
+    bag: DagBag, asked: list[str], *, found: bool
+) -> None:
+    """A shard that the run listed may be dropped before its group, which failed for good then."""
+    task = bag.dags["shard_compact"].task_dict["compact"].unmap({"shards": "a b"})
+    words = flags(task.of_group({"params": {"shards": asked}}))
+    assert words == ["--shard", "a", "--shard", "b", *(["--found"] if found else [])]
+    task.shards = ""
+    assert task.of_group({"params": {"shards": asked}}) == {}
+
+
 def test_the_groups_results_are_added_up_and_told_once() -> None:
     done = [
         {"job": "ingest", "counts": {"shards": 10, "rows": 3, "files": 1}, "result": "x"},

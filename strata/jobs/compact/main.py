@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from strata.jobs.chosen import add_shards
 from strata.jobs.entry import Noted, run_job
 from strata.jobs.session import job_session
 
@@ -21,7 +22,7 @@ from strata.jobs.session import job_session
 def main(argv: Sequence[str] | None = None) -> int:
     """Compact the shards and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    add_shards(parser)
     parser.add_argument("--full", action="store_true", help="everything into one run a shard")
     parser.add_argument("--migrate", action="store_true", help="also old orders and layouts")
     parser.add_argument("--plan", action="store_true", help="say what would be done, do nothing")

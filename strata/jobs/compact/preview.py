@@ -7,6 +7,7 @@ from typing import Any
 
 from strata.compact import preview
 from strata.config.settings import load_settings
+from strata.jobs.chosen import still
 from strata.jobs.entry import each_shard, logged
 from strata.machine.machine import Machine
 from strata.store.open import open_stores
@@ -21,4 +22,4 @@ def preview_shards(args: argparse.Namespace) -> list[dict[str, Any]]:
         return logged(preview(stores, name, settings, full=args.full, migrate=args.migrate))
 
     there = Machine(stores).names
-    return each_shard(args.shard or there(), planned, still=None if args.shard else there)
+    return each_shard(args.shard or there(), planned, still=still(args, there))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from strata.compact import compact_shard
+from strata.jobs.chosen import still
 from strata.jobs.entry import each_shard, logged
 from strata.jobs.runner import job_runner
 from strata.machine.machine import Machine
@@ -30,5 +31,5 @@ def compact_shards(
         published = publish_again(stores, settings, name)
         return {**logged(report)} | ({} if published is None else {"published": published})
 
-    still = None if args.shard else there
-    return each_shard(args.shard or there(), compacted, settings.spark.shards_at_once, still=still)
+    names, at_once = args.shard or there(), settings.spark.shards_at_once
+    return each_shard(names, compacted, at_once, still=still(args, there))

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from strata.jobs.chosen import add_shards
 from strata.jobs.entry import Noted, run_job
 from strata.jobs.session import job_session
 from strata.model.time import parse_time
@@ -23,7 +24,7 @@ from strata.model.time import parse_time
 def main(argv: Sequence[str] | None = None) -> int:
     """Ingest the shards and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    add_shards(parser)
     parser.add_argument("--from-time", required=True, help="where the interval begins, inclusive")
     parser.add_argument("--to-time", required=True, help="where the interval ends, exclusive")
     parser.add_argument("--every", help="length of a batch, ISO 8601: P1D, P7D, P1M, PT6H")

@@ -11,6 +11,7 @@ from strata.config.shards import ensure_shards
 from strata.ingest.engine import ingest_steps
 from strata.ingest.plan import steps_of
 from strata.ingest.summary import line, summary_of, table
+from strata.jobs.chosen import still
 from strata.jobs.entry import each_shard, say
 from strata.jobs.runner import job_runner
 from strata.machine.machine import Machine
@@ -55,10 +56,12 @@ def ingest_shards(
                 say(f"{name}: merged from {paid.runs_before:,} runs to {paid.runs_after:,}")
         return summary_of(name, reports, time.monotonic() - started)
 
-    names = ensure_shards(Machine(stores), settings.shards_dir, args.shard, say)
+    machine = Machine(stores)
+    names = ensure_shards(machine, settings.shards_dir, args.shard, say, found=args.found)
     if not args.shard:
-        names = _with_source(Machine(stores), names)
-    summaries = each_shard(names, ingested, settings.spark.shards_at_once)
+        names = _with_source(machine, names)
+    there = still(args, machine.names)
+    summaries = each_shard(names, ingested, settings.spark.shards_at_once, still=there)
     say(*table([one for one in summaries if "error" not in one]).splitlines())
     return summaries
 

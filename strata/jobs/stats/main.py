@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from strata.jobs.chosen import add_shards
 from strata.jobs.entry import Noted, run_job
 from strata.jobs.session import job_session
 
@@ -26,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
     """Return the parser of the job's arguments."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["backfill", "trim"])
-    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    add_shards(parser)
     parser.add_argument("--from", "--from-time", dest="lower", help="parts that reach past it")
     parser.add_argument("--to", "--to-time", dest="upper", help="parts that begin before it")
     parser.add_argument("--column", action="append", default=[], help="name or id; repeat")

@@ -7,6 +7,7 @@ from typing import Any
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.expr.filter import Filter
 from strata.history import usage
+from strata.jobs.chosen import still
 from strata.jobs.entry import each_shard, logged, say
 from strata.jobs.runner import job_runner
 from strata.machine.machine import Machine
@@ -16,7 +17,7 @@ from strata.maintain.exchange import Selection
 from strata.maintain.registered import named_filters
 from strata.maintain.trim import trim_shard
 from strata.maintain.trim_report import TrimShardReport
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.runner import Runner
 from strata.model.settings import Settings
 from strata.model.time import parse_time
@@ -36,9 +37,8 @@ def work_on_shards(
         return logged(trim(spark, runner, stores, settings, shard, args))
 
     there = Machine(stores).names
-    every = [name for name in there() if not is_journal(name)]
-    still = None if args.shard else there
-    return each_shard(args.shard or every, done, settings.spark.shards_at_once, still=still)
+    names, at_once = args.shard or without_journals(there()), settings.spark.shards_at_once
+    return each_shard(names, done, at_once, still=still(args, there))
 
 
 def backfill(

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from strata.jobs.chosen import add_shards
 from strata.jobs.entry import Noted, run_job
 from strata.jobs.session import job_session
 from strata.model.extras import require
@@ -19,7 +20,7 @@ from strata.model.extras import require
 def main(argv: Sequence[str] | None = None) -> int:
     """Validate the shards and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shard", action="append", default=[], help="repeat for several")
+    add_shards(parser)
     parser.add_argument("--filter", action="append", default=[], help="name of a registered filter")
     parser.add_argument("--now", help="what now() means where a filter does not say")
     parser.add_argument("--run", help="name of this run in verdicts and report")

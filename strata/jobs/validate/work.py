@@ -15,11 +15,12 @@ from strata.audit.verdict import check_run
 from strata.config.filters import RegisteredFilter, load_filters
 from strata.config.settings import settings_file
 from strata.errors import InvalidRequest, StrataError
+from strata.jobs.chosen import still
 from strata.jobs.entry import each_shard, say
 from strata.jobs.runner import job_runner
 from strata.jobs.validate.outcome import document, exit_code, lines, sums_counts, sums_line
 from strata.machine.machine import Machine
-from strata.model.journals import is_journal
+from strata.model.journals import without_journals
 from strata.model.settings import Settings
 from strata.model.time import parse_time
 from strata.rollout.policy import Policy, policy_of
@@ -42,8 +43,7 @@ def validate_shards(
     policy = policy_of(stores, settings.rollout)
     now = parse_time(args.now) if args.now else None
     there = Machine(stores).names
-    names = args.shard or [n for n in there() if not is_journal(n)]
-    still = None if args.shard else there
+    names = args.shard or without_journals(there())
     found: dict[str, ValidationReport] = {}
     sums: dict[str, SumsCheck] = {}
     beside(import_module, "strata.jobs.validate.expectations")  # what builds the report: 5 s
@@ -75,7 +75,8 @@ def validate_shards(
         return {"shard": name, **sums_counts(compared)}
 
     def validated_all() -> list[dict[str, Any]]:
-        done = each_shard(names, validated, settings.spark.shards_at_once, still=still)
+        at_once = settings.spark.shards_at_once
+        done = each_shard(names, validated, at_once, still=still(args, there))
         verdicts = [v for name in names if name in found for v in found[name].verdicts]
         table.publish(stores, run, verdicts)
         return done

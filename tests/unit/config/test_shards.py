@@ -45,6 +45,14 @@ def test_an_unknown_shard_is_refused_with_those_there_are(tmp_path: Path) -> Non
     assert error.value.cure == "one of: a"
 
 
+def test_a_name_of_a_list_may_be_gone_by_now(tmp_path: Path) -> None:
+    declare(tmp_path, "a")
+    lines: list[str] = []
+    names = ensure_shards(machine(), str(tmp_path), ["c", "a"], lines.append, found=True)
+    assert (names, lines) == (["a"], ["c: passed over, because it was dropped meanwhile"])
+    assert ensure_shards(machine(), str(tmp_path), ["c"], found=True) == []
+
+
 def test_a_malformed_declaration_is_refused_by_file(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("{")
     with pytest.raises(InvalidRequest, match="not YAML"):

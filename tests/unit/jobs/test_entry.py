@@ -104,6 +104,8 @@ def test_a_job_over_all_shards_goes_on_without_one_that_is_dropped(
     assert compact.main(words) == 0
     assert [one["shard"] for one in json.loads(file.read_text())["shards"]] == ["a", "b"]
     assert compact.main([*words, "--shard", "b"]) == 2
+    assert compact.main([*words, "--shard", "b", "--shard", "a", "--found"]) == 0
+    assert [one["shard"] for one in json.loads(file.read_text())["shards"]] == ["b", "a"]
 
 
 def test_the_others_are_served_and_each_has_its_own_row_of_history(

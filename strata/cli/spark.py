@@ -28,6 +28,7 @@ from strata.session.session import spark_session
 from strata.spark.failures import failing_in_words
 from strata.spark.front.catalyst import analyse
 from strata.state.state import State
+from strata.store.cures import temporary_room
 
 if TYPE_CHECKING:  # `strata.spark` comes first: it names the cure for a missing PySpark
     from pyspark.sql import SparkSession
@@ -68,7 +69,9 @@ def _quiet() -> Iterator[None]:
 
     A process of Java inherits standard error as a file, not as Python's stream.
     """
-    with tempfile.TemporaryFile() as noise:
+    with temporary_room():
+        noise = tempfile.TemporaryFile()
+    with noise:
         sys.stderr.flush()
         errors = os.dup(2)
         os.dup2(noise.fileno(), 2)

@@ -306,7 +306,9 @@ class _Work:
             diffs = pc.negate_checked(rows.column(D))
         except pa.ArrowInvalid as error:
             raise InvalidRequest(
-                "a count cannot be negated: its opposite exceeds 64 bits", shard=self.state.name
+                "a count cannot be negated: its opposite exceeds 64 bits",
+                shard=self.state.name,
+                cure=f"ingest that row yourself in two batches, {2**63 - 1} times and once more",
             ) from error
         times = pa.repeat(pa.scalar(self.state.upper, pa.int64()), rows.num_rows)
         return _with(_with(rows, T, times), D, diffs)

@@ -116,7 +116,7 @@ def open_blob(settings: StoreSettings) -> Blob:
     if found and rest and scheme == "memory":
         return memory_blob(rest)
     if scheme == "s3":
-        return S3Blob(S3Address.parse(url))
+        return S3Blob(S3Address.parse(url, "store.blob"))
     raise InvalidRequest(
         "not an address of a blob store",
         setting="store.blob",
@@ -133,7 +133,7 @@ def address_of(settings: StoreSettings) -> str:
     """
     scheme, _, rest = settings.blob.partition("://")
     if scheme == "s3":
-        place = S3Address.parse(settings.blob)
+        place = S3Address.parse(settings.blob, "store.blob")
         return f"s3://{place.bucket}/{place.prefix}".rstrip("/")
     root = str(DiskBlob(rest).root) if scheme == "file" and rest else ""
     if not root or any(char in root for char in "?#%"):

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from strata.errors import InvalidRequest, Unavailable
 from strata.model.extras import require
+from strata.model.settings import without_password
 from strata.store.keys import check_key
 
 MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
@@ -57,8 +58,11 @@ class S3Address:
     attempts: int = 6  # attempts of one request, throttling included
 
     @classmethod
-    def parse(cls, url: str) -> "S3Address":
-        """Return the address in `s3://bucket/prefix?option=value`. Raises: InvalidRequest."""
+    def parse(cls, url: str, setting: str | None = None) -> "S3Address":
+        """Return the address in `s3://bucket/prefix?option=value`; errors name its setting.
+
+        Raises: InvalidRequest.
+        """
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         unknown = sorted(options.keys() - {"endpoint", "region", "parallel", "attempts"})
@@ -66,7 +70,8 @@ class S3Address:
         if cut_off or parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc) or unknown:
             raise InvalidRequest(
                 "not an address of blobs on S3",
-                setting="store.blob",
+                setting=setting,
+                value=without_password(url),
                 unknown=unknown or None,
                 cure="s3://bucket/prefix?endpoint=…&region=…&parallel=8&attempts=6, no # and no"
                 " credentials",
@@ -79,8 +84,8 @@ class S3Address:
             f"{prefix}/" if prefix else "",
             options.get("endpoint") or None,
             options.get("region") or None,
-            _number(options, "parallel", 8),
-            _number(options, "attempts", 6),
+            _number(options, "parallel", 8, setting),
+            _number(options, "attempts", 6, setting),
         )
 
 
@@ -264,12 +269,12 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
         ) from error
 
 
-def _number(options: dict[str, str], name: str, default: int) -> int:
+def _number(options: dict[str, str], name: str, default: int, setting: str | None) -> int:
     text = options.get(name, str(default))
     if not text.isdigit() or not 1 <= int(text) <= 256:
         raise InvalidRequest(
             "this option of the address does not fit",
-            setting="store.blob",
+            setting=setting,
             option=name,
             value=text,
             cure="a whole number from 1 to 256",

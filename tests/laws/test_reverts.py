@@ -147,6 +147,18 @@ def test_what_cannot_be_reverted_is_refused() -> None:
     assert shard.state().upper == 51
 
 
+def test_a_count_without_an_opposite_is_taken_back_in_two_batches() -> None:
+    stores = memory_stores()
+    create(stores, PLAIN)
+    append(stores, "shard", 0, 10, [table(PLAIN, [(1, "x", 1, -(2**63))])])
+    shard = Shard(stores, "shard")
+    with pytest.raises(InvalidRequest, match="two batches, 9223372036854775807 times and once"):
+        shard.revert(0, 10)
+    for upper, count in ((20, 2**63 - 1), (30, 1)):
+        append(stores, "shard", upper - 10, upper, [table(PLAIN, [(1, "x", upper - 1, count)])])
+    assert contents(shard) == Counter()
+
+
 def test_later_changes_of_keys_rest_on_earlier_ones() -> None:
     stores = memory_stores()
     source = replace(create(stores, PLAIN, name="plain").spec.source, envelope="upsert")

@@ -47,7 +47,7 @@ class ReportOnS3:
 
     def __init__(self, url: str) -> None:
         """Take an address in the blob store's form. Raises: InvalidRequest for any other."""
-        self._address = S3Address.parse(url)
+        self._address = S3Address.parse(url, "validate.report_url")
         self._client = S3Client(self._address)
 
     @property

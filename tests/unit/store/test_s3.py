@@ -357,6 +357,9 @@ def test_an_address_that_says_nothing_clear_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         S3Address.parse(url)
     assert "secret" not in str(caught.value)
+    assert "store.blob" not in str(caught.value)  # it may be that of a landing folder, or a report
+    with pytest.raises(InvalidRequest, match=r"store\.blob|blob key"):
+        open_stores(StoreSettings(blob=url, consensus="memory://s3"))
 
 
 def test_the_settings_open_it_and_know_that_it_is_far() -> None:

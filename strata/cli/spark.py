@@ -69,9 +69,9 @@ def _quiet() -> Iterator[None]:
 
     A process of Java inherits standard error as a file, not as Python's stream.
     """
-    with temporary_room():
-        noise = tempfile.TemporaryFile()
-    with noise:
+    with ExitStack() as stack:
+        with temporary_room():
+            noise = stack.enter_context(tempfile.TemporaryFile())
         sys.stderr.flush()
         errors = os.dup(2)
         os.dup2(noise.fileno(), 2)

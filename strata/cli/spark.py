@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -33,6 +33,9 @@ from strata.store.cures import temporary_room
 if TYPE_CHECKING:  # `strata.spark` comes first: it names the cure for a missing PySpark
     from pyspark.sql import SparkSession
 
+JAVA_OPTIONS: Final = "SPARK_SUBMIT_OPTS"  # Spark starts Java with them
+QUICKLY: Final = "-XX:TieredStopAtLevel=1"
+
 
 @contextmanager
 def session(context: Context) -> "Iterator[SparkSession]":
@@ -47,6 +50,7 @@ def session(context: Context) -> "Iterator[SparkSession]":
             _check_machine()
             if watched():
                 remark("starting Spark to understand the filter ...")
+            _start_quickly()
             with _quiet():
                 spark = stack.enter_context(spark_session("strata", context.settings.spark))
         else:
@@ -61,6 +65,16 @@ def _check_machine() -> None:
             "a filter needs Spark, and Spark needs Java", found=java.found, cure=java.cure
         )
     require_matching_pyspark()
+
+
+def _start_quickly() -> None:
+    """Let Java compile by its quick compiler alone; the other would take as long as the command.
+
+    What a user asks of Java comes later on its command line, and wins.
+    """
+    asked = os.environ.get(JAVA_OPTIONS, "")
+    if QUICKLY not in asked.split():
+        os.environ[JAVA_OPTIONS] = f"{QUICKLY} {asked}".strip()
 
 
 @contextmanager

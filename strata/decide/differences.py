@@ -7,11 +7,13 @@ Law (tests/laws/test_pairs.py): the concrete result on every row lies in what re
 Errs: leaves a result as it is where a mode, a zone or an overflow leads away from the plain number.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from strata.decide.implied import EQUATED, implied
 from strata.decide.pairs import PairBounds
 from strata.decide.specs import View
 from strata.decide.terms import (
@@ -26,7 +28,7 @@ from strata.decide.terms import (
 )
 from strata.expr import bounds as exact
 from strata.expr.calendar import DAY_US, SECOND_US
-from strata.expr.entry import wraps
+from strata.expr.entry import Context, bools, wraps
 from strata.expr.functions.timestamps import foreign
 from strata.expr.interpret import Environment, Interpreter, Unknown
 from strata.expr.members import single
@@ -57,6 +59,7 @@ _UNITS_US: Final = {
 # A difference, two conversions to double and a quotient round by less than 2**-52 each
 _ROUNDING: Final = 2.0**-48
 _SMALLEST: Final = 1e-300  # quotients below it are rounded by more
+_NARROWED: Final = frozenset(PAIRED) | EQUATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +73,53 @@ class _Apart:
 
 
 class PairInterpreter(Interpreter):
-    """Evaluates the nodes of one filter; narrows what pairs of places say more about."""
+    """Evaluates the nodes of one filter; narrows what pairs of places say more about.
+
+    It also narrows equalities by what they imply (`strata.decide.implied`).
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        quarantine: Collection[str] = (),
+        *,
+        lenient: bool = True,
+        repeated: frozenset[int] = frozenset(),
+    ) -> None:
+        """As `Interpreter`."""
+        super().__init__(context, quarantine, lenient=lenient, repeated=repeated)
+        self._implications: dict[int, Expr | None] = {}
 
     def evaluate(
         self, expr: Expr, environment: Environment, trace: dict[int, Spec] | None = None
     ) -> Spec:
         """Return what `expr` may yield, as `Interpreter.evaluate`."""
         spec = super().evaluate(expr, environment, trace)
-        if not (isinstance(expr, Call) and expr.function in PAIRED and len(expr.args) == 2):
+        if not (isinstance(expr, Call) and expr.function in _NARROWED):
             return spec
         if not isinstance(environment, View):
             return spec
         if self.quarantine and self.quarantine & functions_in(expr):
             return spec
-        narrowed = self._narrowed(expr, spec, environment)
+        narrowed = spec
+        if expr.function in PAIRED and len(expr.args) == 2:
+            narrowed = self._narrowed(expr, spec, environment)
+        if expr.function in EQUATED:
+            narrowed = self._implied(expr, narrowed, environment)
         if trace is not None:
             trace[id(expr)] = narrowed
         return narrowed
+
+    def _implied(self, call: Call, spec: Spec, view: View) -> Spec:
+        """Return what an equality may yield, true only where what it implies may be."""
+        if id(call) not in self._implications:
+            self._implications[id(call)] = implied(call)
+            self._nodes.append(call)
+        condition, values = self._implications[id(call)], spec.values
+        if condition is None or not isinstance(values, Bools) or not values.true.any():
+            return spec
+        possible = bools(self.evaluate(condition, view)).true
+        return replace(spec, values=replace(values, true=both(values.true, possible)))
 
     def _narrowed(self, call: Call, spec: Spec, view: View) -> Spec:
         if call.function == "divide":

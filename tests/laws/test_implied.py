@@ -1,0 +1,143 @@
+"""Law: on each row on which an equality with a constant is true, what it implies is true."""
+
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strata.decide.implied import implied
+from strata.expr.nodes import Call, Column, Expr, Literal
+
+A, B, C = (Column(n, name, "string") for n, name in enumerate("abc", 1))
+N = Column(4, "n", "short")
+T = Column(5, "t", "boolean")
+DAY = Column(6, "day", "date")
+EPOCH = date(1970, 1, 1)
+Row = dict[str, Any]
+
+# Few letters, so that pieces and separators occur within each other, and joined texts are alike
+TEXTS = st.text("x-", max_size=4)
+ROWS = st.fixed_dictionaries({name: st.none() | TEXTS for name in "abc"})
+
+
+def nested(one: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Draw texts that are joined, some of which are joined themselves."""
+    return st.tuples(one, one).map(lambda args: Call("concat", args, "string"))
+
+
+def text(value: str) -> Literal:
+    return Literal(value, "string")
+
+
+def day_of(number: int) -> date:
+    return EPOCH + timedelta(number)
+
+
+STRICT: Mapping[str, Callable[..., Any]] = {
+    "equal_to": lambda a, b: a == b,
+    "concat": lambda *texts: "".join(texts),
+    "cast": lambda a: str(a).lower() if isinstance(a, bool) else str(a),
+    "month_name": lambda day: day_of(day).strftime("%b"),
+    "day_name": lambda day: day_of(day).strftime("%a"),
+    "month": lambda day: day_of(day).month,
+    "week_day": lambda day: day_of(day).weekday(),
+}
+WITH_NULLS: Mapping[str, Callable[..., Any]] = {
+    "is_null": lambda a: a is None,
+    "and": lambda *args: all(arg is True for arg in args),
+    "or": lambda *args: any(arg is True for arg in args),
+    "concat_ws": lambda between, *texts: between.join(t for t in texts if t is not None),
+}
+
+
+def value_of(expr: Expr, row: Row) -> Any:
+    """Return what an expression is on a row, as Spark evaluates it."""
+    if isinstance(expr, Column):
+        return row[expr.name]
+    if isinstance(expr, Literal):
+        return expr.value
+    assert isinstance(expr, Call)
+    args = [value_of(arg, row) for arg in expr.args]
+    if expr.function in WITH_NULLS:
+        return WITH_NULLS[expr.function](*args)
+    return None if None in args else STRICT[expr.function](*args)
+
+
+def check(expr: Call, row: Row) -> None:
+    """Check that what is implied by the value that the expression has on a row is true of it."""
+    value = value_of(expr, row)
+    if value is None:
+        return
+    for asked in (
+        Call("equal_to", (expr, text(value)), "boolean"),
+        Call("equal_to", (text(value), expr), "boolean"),
+        Call("in", (expr, text("-x-"), text(value)), "boolean"),
+    ):
+        found = implied(asked)
+        assert found is None or value_of(found, row) is True, (asked, row)
+
+
+@given(st.lists(st.sampled_from([A, B, C]) | TEXTS.map(text), min_size=1, max_size=5), ROWS)
+@example([A, text("-"), B], {"a": "x", "b": "-x", "c": None})
+@example([A, text("--"), B], {"a": "-", "b": "", "c": None})
+def test_of_joined_texts(args: list[Expr], row: Row) -> None:
+    check(Call("concat", tuple(args), "string"), row)
+
+
+@given(st.recursive(st.sampled_from([A, B, C]) | TEXTS.map(text), nested, max_leaves=6), ROWS)
+def test_of_texts_joined_one_after_the_other(expr: Expr, row: Row) -> None:
+    check(Call("concat", (expr, text("-"), A), "string"), row)
+
+
+@given(
+    st.sampled_from(["-", "--", "x-", ""]), st.lists(st.sampled_from([A, B, C]), min_size=1), ROWS
+)
+def test_of_texts_joined_by_a_separator(between: str, args: list[Expr], row: Row) -> None:
+    check(Call("concat_ws", (text(between), *args), "string"), row)
+
+
+@given(st.integers(-(2**15), 2**15 - 1), st.booleans(), st.integers(-719_162, 2_900_000))
+def test_of_numbers_and_days_as_texts(number: int, truth: bool, day: int) -> None:
+    row = {"n": number, "t": truth, "day": day}
+    for expr in (
+        Call("cast", (N,), "string"),
+        Call("cast", (T,), "string"),
+        Call("month_name", (DAY,), "string"),
+        Call("day_name", (DAY,), "string"),
+    ):
+        check(expr, row)
+
+
+@pytest.mark.parametrize(
+    ("expr", "constant", "said"),
+    [
+        (Call("concat", (A, text("-"), B), "string"), "x-y", [("a", "x"), ("b", "y")]),
+        (Call("concat", (A, text("-"), B), "string"), "x-y-z", None),  # either may have the other
+        (Call("concat", (text("k-"), A), "string"), "k-k-", [("a", "k-")]),
+        (Call("concat", (A, B), "string"), "xy", None),
+        (Call("concat", (A, text("-"), B), "string"), "xy", False),
+        (Call("concat", (A, text("!")), "string"), "xy", False),
+        (Call("cast", (N,), "string"), "777", [("n", 777)]),
+        (Call("cast", (N,), "string"), "32768", False),
+        (Call("cast", (N,), "string"), "07", False),
+        (Call("cast", (N,), "string"), "-0", False),
+        (Call("cast", (N,), "string"), "+1", False),
+        (Call("cast", (N,), "string"), "9" * 5000, False),
+        (Call("cast", (T,), "string"), "TRUE", False),
+        (Call("day_name", (DAY,), "string"), "Monday", False),
+        (Call("cast", (Column(7, "f", "double"),), "string"), "1.0", None),
+        (Call("concat", (Column(8, "y", "binary"), text("-")), "string"), "x-", None),
+    ],
+)
+def test_what_is_said_is_what_can_be(expr: Call, constant: str, said: Any) -> None:
+    found = implied(Call("equal_to", (expr, text(constant)), "boolean"))
+    if said is None or said is False:
+        assert found == (said if said is None else Literal(False, "boolean"))
+        return
+    assert isinstance(found, Call)
+    parts = found.args if found.function == "and" else (found,)
+    assert [(part.args[0].name, part.args[1].value) for part in parts] == said
+    assert all(part.args[0].type == part.args[1].type for part in parts)

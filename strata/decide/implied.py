@@ -36,10 +36,9 @@ def implied(call: Call) -> Expr | None:
     """
     if call.function == "equal_to":
         left, right = call.args
-        value, items = (right, (left,)) if isinstance(left, Literal) else (left, (right,))
+        value, *items = (right, left) if isinstance(left, Literal) else (left, right)
     else:
-        value, *rest = call.args
-        items = tuple(rest)
+        value, *items = call.args
     rule = _RULES.get(value.function) if isinstance(value, Call) else None
     if rule is None or value.type != "string":
         return None
@@ -51,8 +50,9 @@ def implied(call: Call) -> Expr | None:
 
 
 def _text(expr: Expr) -> str | None:
-    known = isinstance(expr, Literal) and expr.type == "string" and isinstance(expr.value, str)
-    return expr.value if known else None
+    if isinstance(expr, Literal) and expr.type == "string" and isinstance(expr.value, str):
+        return expr.value
+    return None
 
 
 def _equal(expr: Expr, value: object) -> Expr:

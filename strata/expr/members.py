@@ -73,6 +73,9 @@ class _JsonTexts:
         if not _NUMBER.fullmatch(value):
             # Numbers beyond float64 may print as anything
             return both(some, either(negated(finite), numbers.nan))
+        if _JSON_NUMBER.fullmatch(value) and abs(number := float(value)) < np.inf:
+            within = (numbers.low <= number) & (number <= numbers.high)
+            some = both(some, either(negated(finite), within))
         if members is None or not _WHOLE.fullmatch(value):
             return some
         return both(some, either(negated(self.values.integral), members.may_hold(value)))
@@ -107,6 +110,7 @@ def whole_members(values: Json, kind: SparkType) -> Members | None:
 
 _EXACT: Final = 2**53  # doubles below it are exact
 _NUMBER: Final = re.compile(rb"[-0-9].*", re.DOTALL)
+_JSON_NUMBER: Final = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WHOLE: Final = re.compile(rb"0|-?[1-9][0-9]{0,17}")  # as it is recorded; -0 is not
 
 

@@ -46,9 +46,9 @@ def bloom_hashes(values: pa.BinaryArray) -> Words:
 
 
 def filter_of(hashes: Words, bits_each: int) -> bytes:
-    """Return the filter that holds distinct hashes, of at most `bits_each` bits for each of them.
+    """Return the filter that holds distinct hashes, of `bits_each` bits for each of them.
 
-    A filter of few values is one block, which may be more.
+    Split blocks are whole ones, so a filter of few values takes a little more.
     """
     ribbon = ribbon_of(hashes, bits_each) if len(hashes) >= LEAST else None
     return split_blocks_of(hashes, bits_each) if ribbon is None else ribbon
@@ -58,7 +58,7 @@ def split_blocks_of(hashes: Words, bits_each: int) -> bytes:
     """Return the split-block filter that holds distinct hashes."""
     from strata.kernels.xxhash import set_bits  # loads the compiler
 
-    blocks = max(1, len(hashes) * bits_each // (8 * BLOCK_BYTES))
+    blocks = max(1, -(-len(hashes) * bits_each // (8 * BLOCK_BYTES)))
     words = np.zeros(_WORDS * blocks, np.int32)
     set_bits(hashes, SALTS, words)
     return words.tobytes()

@@ -152,6 +152,9 @@ def _casts_of_times() -> Iterator[tuple[str, str]]:
         yield "cast", f"cast(ts as {target})"
     for a in ("i", "l", "sh", "d"):
         yield "cast", f"cast({a} as timestamp)"
+        yield "cast", f"try_cast({a} as timestamp)"
+    yield "cast", "cast(cast(d as float) as timestamp)"
+    yield "cast", "cast(l / 1000 as timestamp)"
 
 
 def _casts_of_text() -> Iterator[tuple[str, str]]:

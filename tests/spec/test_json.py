@@ -63,10 +63,35 @@ def test_texts_of_a_path_are_compared_as_texts() -> None:
     check(
         path("$.a") == "10",
         """
-        js$.a          | verdict
-        numbers [1, 5] | KEEP
+        js$.a                  | verdict
+        numbers [1, 5]         | SKIP
+        numbers [1, 50]        | KEEP
+        numbers [10, 10]       | KEEP
+        numbers [1, 5] missing | SKIP
+        strings [1, 5]         | KEEP
         """,
     )
+
+
+def test_a_number_prints_as_no_text_of_another() -> None:
+    """A text may write a number in several ways; what writes none is the text of no number."""
+    for text in ("7", "7.0", "7e0", "70E-1"):
+        check(
+            path("$.a") == text,
+            """
+            js$.a            | verdict
+            numbers [1, 5]   | SKIP
+            numbers [6.5, 8] | KEEP
+            """,
+        )
+    for text in ("07", "1e999", "-"):
+        check(
+            path("$.a") == text,
+            """
+            js$.a          | verdict
+            numbers [1, 5] | KEEP
+            """,
+        )
 
 
 def test_an_index_or_a_wildcard_is_not_tracked() -> None:

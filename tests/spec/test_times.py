@@ -90,3 +90,18 @@ def test_a_month_interval_on_a_timestamp_keeps_whole_days() -> None:
         [2013-01-30T01:00, 2013-01-30T02:00] | SKIP
         """,
     )
+
+
+def test_seconds_with_a_fraction_are_an_instant() -> None:
+    """Milliseconds of JSON divided by 1000; what no instant has fails, or is null."""
+    table = """
+        x                          | verdict
+        [1.5e9, 1.6e9]             | KEEP
+        [1.5e9, 1517443200]        | SKIP
+        [1.5e9, 1517443200.000001] | KEEP
+        [1e300, 1e300]             | KEEP
+        [-1e12, 0]                 | SKIP
+        [-1e300, 0]                | KEEP
+        [1.5e9, 1.5e9], NaN        | KEEP
+        """
+    check(col("x").cast("timestamp") > "2018-02-01T00:00", table)

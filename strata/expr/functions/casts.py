@@ -37,6 +37,7 @@ from strata.expr.spec import Bools, Bounds, Numbers, Spec, exactly, occupied
 
 _TIMES: Final = frozenset({"timestamp", "timestamp_ntz"})
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
+_FAR_US: Final = 2.0**62  # doubles up to it are no reason to fail
 _LAST_DAY: Final = 2**63 // DAY_US  # whole days whose microseconds fit 64 bits
 
 
@@ -156,7 +157,22 @@ def _boolean(call: Call, args: Sequence[Spec], source: SparkType, target: SparkT
     return strict(args, Outcome(Bools(other, zero)))
 
 
+def _seconds(call: Call, args: Sequence[Spec], source: SparkType) -> Spec:
+    """Return the instant some seconds after 1970, cut to microseconds.
+
+    One that 64 bits do not hold fails, is null or saturated, as the mode is.
+    """
+    a = numbers(args[0], source.name)
+    with np.errstate(over="ignore"):
+        low, high = a.low * SECOND_US, a.high * SECOND_US
+    beyond = a.nan | (((low < -_FAR_US) | (high > _FAR_US)) & ~a.empty)
+    ends = [exact.truncated(end, spark_type("long")) for end in (low, high)]
+    return strict(args, Outcome(Numbers(ends[0], ends[1], a.empty), *settle(call, beyond)))
+
+
 def _temporal(call: Call, args: Sequence[Spec], source: SparkType, target: SparkType) -> Spec:
+    if source.family == "float" and target.name == "timestamp":
+        return _seconds(call, args, source)
     a = numbers(args[0], source.name) if source.family == "int" else None
     # A wall clock (date, timestamp_ntz) meets an instant only through the zone.
     crossing = abroad(call) and "timestamp" in (source.name, target.name)

@@ -96,10 +96,19 @@ def send(message: Message, addresses: str) -> list[str]:
         try:
             _carry(message, address)
             reached.append(address)
-        except (OSError, ValueError, smtplib.SMTPException) as error:
-            place = urlsplit(address).hostname or "mail"  # a webhook's path is a secret
-            _LOG.error("no message could be sent through %s: %s", place, type(error).__name__)
+        except Exception as error:  # no answer may change how the task ends
+            _LOG.error(
+                "no message could be sent through %s: %s", _host(address), type(error).__name__
+            )
     return reached
+
+
+def _host(address: str) -> str:
+    """Return the host in an address: a webhook's path is a secret."""
+    try:
+        return urlsplit(address).hostname or "mail"
+    except ValueError:
+        return "an address that is none"
 
 
 def _carry(message: Message, address: str) -> None:

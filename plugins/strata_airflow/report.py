@@ -8,6 +8,7 @@ The application is built on the first request: every process of Airflow loads th
 one serves.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -81,10 +82,11 @@ def _application() -> Any:
     of_viewers = [Depends(requires_access_view(AccessView.PLUGINS))]
 
     def found(name: str) -> Path:
-        file = (_site() / name).resolve()
-        if not file.is_relative_to(_site()) or file.suffix != ".html" or not file.is_file():
-            raise HTTPException(404, MISSING)
-        return file
+        with suppress(OSError, ValueError):  # no file can have such a name
+            file = (_site() / name).resolve()
+            if file.is_relative_to(_site()) and file.suffix == ".html" and file.is_file():
+                return file
+        raise HTTPException(404, MISSING)
 
     @app.api_route(f"/{SITE_FOLDER}/{{page:path}}", methods=METHODS, dependencies=of_viewers)
     def moved(page: str) -> Any:

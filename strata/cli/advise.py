@@ -59,7 +59,8 @@ def advise(
         at = None if now is None else parse_time(now) * 1000
         used = [usage.unread(understood(context, state, one, at)) for one in where]
     else:
-        used = usage.recent(context.stores, shard, context.settings.usage)
+        logged = usage.recent(context.stores, shard, context.settings.usage)
+        used = [one for one in logged if usage.reads_columns_of(state.relation, one.filter)]
     if not used:
         raise InvalidRequest(
             "no filter of readers is in the log",

@@ -24,13 +24,17 @@ from typing import Any, Final
 import pyarrow as pa
 
 from strata.decide.credit import credit
+from strata.decide.ranges import same_type
 from strata.decide.read_plan import ReadPlan
 from strata.errors import InvalidRequest, StrataError
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
+from strata.format.encodings import encoding
 from strata.history.metrics import Metrics
 from strata.history.usage_blobs import SUMMARY, entries_of_day, set_once
+from strata.model.schema import Relation
 from strata.model.settings import UsageSettings
+from strata.plain.rows import filter_columns
 from strata.read.count import Counted
 from strata.state.state import State
 from strata.store import keys
@@ -231,6 +235,20 @@ def _by_day(filter: Filter) -> Filter:
 def filter_identity(filter: Filter) -> str:
     """Return a text that is equal for equal filters; their clocks do not count."""
     return dump_filter(replace(filter, sql="", now_low=0, now_high=0))
+
+
+def reads_columns_of(relation: Relation, filter: Filter) -> bool:
+    """Return whether each column that a filter reads has that id, name and type in a relation.
+
+    What was kept may be of before a change, or of a shard that had the name before.
+    """
+    declared = ((relation.by_id.get(one.id), one) for one in filter_columns(filter.expr))
+    return all(
+        column is not None
+        and column.name == one.name
+        and same_type(encoding(column.type).spark(column.type), one.type)
+        for column, one in declared
+    )
 
 
 def _slot(filter: Filter, hour: int) -> str:

@@ -44,15 +44,14 @@ class Savings:
 def savings_of(stores: Stores, state: State, settings: UsageSettings) -> Savings:
     """Return what the most used filters of readers would skip; none if nobody read with a filter.
 
-    Those of an older relation are left out: their columns may have other types by now.
+    Those whose columns have other names or types by now are left out.
     Cost: every manifest for each filter.
     """
-    version = state.relation.version
     try:
         used = [
             one
             for one in usage.recent(stores, state.name, settings)
-            if one.relation_version == version
+            if usage.reads_columns_of(state.relation, one.filter)
         ]
     except StrataError:
         return Savings((), 0)

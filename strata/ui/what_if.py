@@ -8,7 +8,8 @@ waits for them.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,10 +17,11 @@ import orjson
 
 from strata.audit.receipts import kept_receipts
 from strata.decide.explain import Explanation, explain_filter
-from strata.errors import InvalidRequest, StrataError
+from strata.errors import Corrupt, InvalidRequest, StrataError
 from strata.expr.exprjson import load_filter
 from strata.expr.filter import Filter
 from strata.history import usage
+from strata.machine.machine import Machine
 from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.plain.parse import plain_or_none
@@ -32,7 +34,7 @@ LONGEST: Final = 4_000  # characters of a filter
 KEPT: Final = 64  # analysed filters that are remembered
 
 Analyse = Callable[[Relation, str], Filter]
-_Place = tuple[str, int, str]  # shard, version of its relation, text
+_Place = tuple[str, str, str]  # shard, its relation in words, text
 
 
 @dataclass(frozen=True)
@@ -83,21 +85,20 @@ class Analyst:
     def known(self, state: State) -> dict[str, Filter]:
         """Return filters that validations and readers have used, by their text.
 
-        Those of an older relation are left out: their columns may have other types by now.
+        Those whose columns have other names or types by now are left out.
         """
-        version = state.relation.version
         found: dict[str, Filter] = {}
-        try:
-            for _, receipt in kept_receipts(self._stores, state.name):
-                if receipt.get("relation_version") == version:
-                    filter = load_filter(orjson.dumps(receipt["filter"]).decode())
+        with suppress(StrataError):  # what is damaged is reported by those whose task it is
+            for filter in self._kept(state.name):
+                if usage.reads_columns_of(state.relation, filter):
                     found.setdefault(filter.sql, filter)
-            for used in usage.recent(self._stores, state.name, self._settings.usage):
-                if used.relation_version == version:
-                    found.setdefault(used.filter.sql, used.filter)
-        except StrataError:
-            return found  # what is damaged is reported by those whose task it is
         return found
+
+    def _kept(self, shard: str) -> Iterator[Filter]:
+        for _, receipt in kept_receipts(self._stores, shard):
+            yield load_filter(orjson.dumps(receipt["filter"]).decode())
+        for used in usage.recent(self._stores, shard, self._settings.usage):
+            yield used.filter
 
     def filter(self, state: State, where: str, patience: float | None = None) -> Filter:
         """Return a filter in the engine's form.
@@ -108,7 +109,8 @@ class Analyst:
         """
         if len(where) > LONGEST:
             raise InvalidRequest("a filter this long is not taken", most=LONGEST)
-        place = (state.name, state.relation.version, where)
+        # Another shard of the name may have had as many versions before
+        place = (state.name, repr(state.relation), where)
         with self._lock:
             if place in self._known:
                 self._known.move_to_end(place)
@@ -134,7 +136,19 @@ class Analyst:
         return self._spark.result(place, lambda: analyse(relation, place[-1]), patience)
 
     def answer(self, state: State, where: str, patience: float | None = None) -> WhatIf:
-        """Return what a filter skips in a state. Units, Raises: as `filter`."""
+        """Return what a filter skips in a state. Units, Raises: as `filter`.
+
+        Raises also: InvalidRequest for a former state whose manifests were swept; Corrupt.
+        """
         filter = self.filter(state, where, patience)
-        explained = explain_filter(self._stores, state, filter, every_part=False)
+        try:
+            explained = explain_filter(self._stores, state, filter, every_part=False)
+        except Corrupt as error:
+            if state.seqno == Machine(self._stores).load(state.name).seqno:
+                raise
+            raise InvalidRequest(
+                "a manifest of this former state was swept",
+                seqno=state.seqno,
+                cure="ask the newest state",
+            ) from error
         return WhatIf(where, explained, explained.to_json())

@@ -102,6 +102,34 @@ def test_one_receiver_that_fails_does_not_stop_the_others(
     assert "/broken" not in caplog.text  # a webhook's path is a secret
 
 
+@pytest.mark.parametrize("answer", [b"garbage", b"HTTP/1.1 200 fine\r\na: " + b"b" * 70_000])
+def test_an_answer_that_is_none_stops_nothing(
+    receiver: tuple[str, list[bytes]], answer: bytes
+) -> None:
+    url, got = receiver
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            self.request.sendall(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as odd:
+        threading.Thread(target=odd.handle_request, daemon=True).start()
+        there = f"webhook+http://127.0.0.1:{odd.server_address[1]}/a"
+        assert send(message_of(context()), f"{there} webhook+{url}/b") == [f"webhook+{url}/b"]
+    assert len(got) == 1
+
+
+@pytest.mark.parametrize("address", ["http://here:port/a", "http://[::1/secret", "http://[x]/a"])
+def test_an_address_that_is_none_stops_nothing(
+    receiver: tuple[str, list[bytes]], address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, _ = receiver
+    reached = send(message_of(context()), f"webhook+{address} webhook+{url}/fine")
+    assert reached == [f"webhook+{url}/fine"]
+    assert "secret" not in caplog.text
+
+
 def test_the_same_lie_found_again_has_the_same_key() -> None:
     assert message_of(context("a")).dedupe == message_of(context("b")).dedupe
     assert message_of(context()).dedupe != message_of(context(alerts=2)).dedupe

@@ -75,6 +75,11 @@ def test_no_page_lies_outside_the_report(folder, page):
     assert seen.get(f"/{page}").status_code == 404
 
 
+@pytest.mark.parametrize("page", ["%00.html", "a%00", "site/%00", f"{'x' * 300}.html", "x/" * 3000])
+def test_a_name_that_no_file_can_have_is_a_page_that_is_not_there(folder, page):
+    assert client(report._application()).get(f"/{page}").status_code == 404
+
+
 def test_airflow_finds_the_plugin_in_its_folder():
     """The rest of the folder is left out by .airflowignore: this one must not be."""
     from airflow import plugins_manager

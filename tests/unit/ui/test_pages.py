@@ -396,6 +396,25 @@ def test_the_slider_leads_to_former_states() -> None:
     assert "hidden" in pages.file(NAME, ())
 
 
+def test_a_filter_of_a_former_state_that_was_swept_is_no_damage() -> None:
+    stores = filled()
+    former = Machine(stores).load(NAME)
+    compact_shard(stores, NAME, settings(), serial, full=True)
+    newest = Machine(stores).load(NAME)
+    for batch in former.batches:
+        assert batch.manifest is not None
+        stores.blob.delete(batch.manifest)
+    seen, asked = client(pages_of(stores)), f"/shards/{NAME}?where=n+%3E+21"
+    answer = seen.get(f"{asked}&seqno={former.seqno}")
+    assert answer.status_code == 200
+    assert "a manifest of this former state was swept" in answer.text
+    assert "parts skipped" in seen.get(asked).text
+    [batch] = newest.batches
+    assert batch.manifest is not None
+    stores.blob.delete(batch.manifest)
+    assert seen.get(asked).status_code == 503  # this one is damage
+
+
 # ---------------------------------------------------------------------------- who may look
 
 

@@ -6,16 +6,24 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.history.metrics import Metrics
+from strata.history.usage import record
 from strata.machine.machine import Machine
 from strata.model.schema import Relation
-from strata.model.settings import Settings
+from strata.model.settings import Settings, UsageSettings
+from strata.model.spec import ColumnSpec
+from strata.model.types import parse_type
 from strata.state.state import State
 from strata.ui.one_by_one import WAITING, StillAsking
 from strata.ui.pages import Asked, ConsolePages
+from strata.ui.savings import savings_of
 from strata.ui.what_if import Analyst
-from tests.support.console import NAME, above, filled
+from tests.support.console import NAME, above, filled, pages_of
+from tests.support.stored import append
+from tests.support.updates import table
 
 SLOW, PLAIN = "n + 1 > 25", "n > 21"
 ASKS_AGAIN = '<meta http-equiv="refresh"'
@@ -124,3 +132,24 @@ def test_a_report_waits(pages: ConsolePages, spark: Spark) -> None:
 def test_without_spark_it_is_said_at_once(pages: ConsolePages) -> None:
     alone = replace(pages, analyst=Analyst(pages.stores, pages.settings))
     assert "ask `strata ui`" in alone.shard("", NAME, Asked(SLOW))
+
+
+def test_a_shard_begun_anew_is_not_asked_the_filters_of_the_former_one() -> None:
+    pages = pages_of(filled())
+    state, found = state_of(pages), pages.analyst.filter(state_of(pages), PLAIN)
+    plan = plan_read(pages.stores, state, filter=found)
+    assert record(pages.stores, state, plan, found, UsageSettings(), Metrics()) == "written"
+    [saving] = savings_of(pages.stores, state, UsageSettings()).filters
+    assert saving.where == PLAIN
+    machine = Machine(pages.stores)
+    machine.drop(NAME, by="ann", reason="its columns had another order", force=True)
+    columns = (ColumnSpec("m", parse_type("int64")), ColumnSpec("n", parse_type("int64")))
+    machine.create(replace(state.spec, columns=columns, key=("m",)), revive=True)
+    relation = state_of(pages).relation
+    rows = [(n, 20 + n, 0, 1) for n in range(5)]  # n is from 20 to 24 now, and m below it
+    append(pages.stores, NAME, 0, 1, [table(relation, rows)])
+    again = state_of(pages)
+    for analyst in (pages.analyst, Analyst(pages.stores, Settings())):
+        assert analyst.answer(again, PLAIN).document["parts_kept"] == 1
+        assert analyst.known(again) == {}
+    assert savings_of(pages.stores, again, UsageSettings()).filters == ()

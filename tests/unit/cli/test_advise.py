@@ -54,3 +54,12 @@ def test_without_filters_in_the_log_there_is_nothing_to_measure(cli: Cli) -> Non
     assert "order: [kind]" in out
     assert "Measured on the whole shard" in out
     assert "Nothing was changed" in out
+
+
+def test_a_filter_whose_column_has_another_name_by_now_is_not_measured(cli: Cli) -> None:
+    cli.run("read", "events", "--where", "kind = 'k07'", "--count")
+    cli.json("schema", "add", "events", "more", "int32")
+    assert [one["filter"] for one in cli.json("advise", "events")["filters"]] == ["kind = 'k07'"]
+    cli.json("schema", "rename", "events", "kind", "sort")
+    code, _, err = cli.run("advise", "events")
+    assert (code, "no filter of readers" in err) == (2, True)

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -136,11 +136,12 @@ class Analyst:
         return self._spark.result(place, lambda: analyse(relation, place[-1]), patience)
 
     def answer(self, state: State, where: str, patience: float | None = None) -> WhatIf:
-        """Return what a filter skips in a state. Units, Raises: as `filter`.
+        """Return what a filter skips in a state at the clock of now. Units, Raises: as `filter`.
 
         Raises also: InvalidRequest for a former state whose manifests were swept; Corrupt.
         """
-        filter = self.filter(state, where, patience)
+        now = 1000 * self._stores.clock()  # not that of a read, or of a page, of days ago
+        filter = replace(self.filter(state, where, patience), now_low=now, now_high=now)
         try:
             explained = explain_filter(self._stores, state, filter, every_part=False)
         except Corrupt as error:

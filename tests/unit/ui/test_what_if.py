@@ -9,6 +9,7 @@ import pytest
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.expr.filter import Filter
+from strata.expr.nodes import Call, Column
 from strata.history.metrics import Metrics
 from strata.history.usage import record
 from strata.machine.machine import Machine
@@ -132,6 +133,17 @@ def test_a_report_waits(pages: ConsolePages, spark: Spark) -> None:
 def test_without_spark_it_is_said_at_once(pages: ConsolePages) -> None:
     alone = replace(pages, analyst=Analyst(pages.stores, pages.settings))
     assert "ask `strata ui`" in alone.shard("", NAME, Asked(SLOW))
+
+
+def test_a_filter_is_asked_at_the_clock_of_now() -> None:
+    clock = Call("unix_millis", (Call("current_timestamp", (), "timestamp"),), "long")
+    later = Call("greater_than", (Column(1, "n", "long"), clock), "boolean")
+    stores, now = filled(), [0]
+    stores = replace(stores, clock=lambda: now[0])
+    analyst = Analyst(stores, Settings(), lambda _, where: Filter(later, where, 0, 0))
+    state = Machine(stores).load(NAME)
+    for now[0], kept in ((5, 6), (35, 4), (1000, 1)):  # ten a part; nothing is known of the first
+        assert analyst.answer(state, "n > unix_millis(now())").document["parts_kept"] == kept
 
 
 def test_a_shard_begun_anew_is_not_asked_the_filters_of_the_former_one() -> None:

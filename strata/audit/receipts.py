@@ -34,6 +34,7 @@ from strata.errors import Corrupt, InvalidRequest
 from strata.expr.exprjson import dump_filter, load_filter
 from strata.expr.filter import Filter
 from strata.format.manifest import PartRef, part_refs
+from strata.history.usage import reads_columns_of
 from strata.model.shown import json_of
 from strata.parts.manifests import load_manifest_of
 from strata.state.state import Batch, State
@@ -178,18 +179,35 @@ def keep_receipt(stores: Stores, state: State, filter: Filter) -> str | None:
     return key
 
 
-def kept_receipts(stores: Stores, shard: str) -> Iterator[tuple[str, Receipt]]:
+def kept_receipts(stores: Stores, state: State) -> Iterator[tuple[str, Receipt]]:
     """Yield the receipts that validations of a shard have stored, by key.
 
+    Those of a shard of other columns that had the name before are left out.
     Raises: Corrupt for a receipt whose content contradicts its name.
     """
+    shard = state.name
     for info in retry(lambda: list(stores.blob.list(receipt_prefix(shard)))):
         data = retry(partial(stores.blob.get, info.key))
         if data is None:  # swept since the listing
             continue
         if not names_content(info.key, data):
             raise Corrupt("a receipt does not hold what its name says", shard=shard, key=info.key)
-        yield info.key, _parsed(gzip.decompress(data), info.key)
+        receipt = _parsed(gzip.decompress(data), info.key)
+        if _is_about(state, receipt):
+            yield info.key, receipt
+
+
+def _is_about(state: State, receipt: Receipt) -> bool:
+    """Return whether the shard had the columns that a receipt's filter reads, at its version."""
+    version, filter = receipt["relation_version"], _filter_of(receipt)
+    return any(
+        relation.version == version and reads_columns_of(relation, filter)
+        for relation in state.relations
+    )
+
+
+def _filter_of(receipt: Receipt) -> Filter:
+    return load_filter(orjson.dumps(receipt["filter"]).decode())
 
 
 def replay(
@@ -207,7 +225,7 @@ def replay(
     try:
         body = {k: v for k, v in receipt.items() if k != "digest"}
         altered = receipt.get("digest") != _seal(body)  # TypeError where it is nested too deeply
-        filter = load_filter(orjson.dumps(receipt["filter"]).decode())
+        filter = _filter_of(receipt)
         work = _Work(stores, state.name, _question(state, receipt, filter), receipt)
         for batch in receipt["batches"]:
             work.again(batch)

@@ -233,8 +233,7 @@ def replay(
         code = _exit_code([result], gone_is_failure=True)
         return answer(document, *_replay_tables(str(receipt), document), code=code)
     assert shard is not None
-    context.machine.load(shard)
-    kept = dict(kept_receipts(context.stores, shard))
+    kept = dict(kept_receipts(context.stores, context.machine.load(shard)))
     results = _replayed(context, list(kept.values()), look)
     documents = [{"key": k, **r.to_json()} for k, r in zip(kept, results, strict=True)]
     columns = ("filter", "parts", "skipped", "reproduced", "altered", "key")

@@ -89,15 +89,15 @@ class Analyst:
         """
         found: dict[str, Filter] = {}
         with suppress(StrataError):  # what is damaged is reported by those whose task it is
-            for filter in self._kept(state.name):
+            for filter in self._kept(state):
                 if usage.reads_columns_of(state.relation, filter):
                     found.setdefault(filter.sql, filter)
         return found
 
-    def _kept(self, shard: str) -> Iterator[Filter]:
-        for _, receipt in kept_receipts(self._stores, shard):
+    def _kept(self, state: State) -> Iterator[Filter]:
+        for _, receipt in kept_receipts(self._stores, state):
             yield load_filter(orjson.dumps(receipt["filter"]).decode())
-        for used in usage.recent(self._stores, shard, self._settings.usage):
+        for used in usage.recent(self._stores, state.name, self._settings.usage):
             yield used.filter
 
     def filter(self, state: State, where: str, patience: float | None = None) -> Filter:

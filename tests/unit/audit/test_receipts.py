@@ -28,8 +28,10 @@ from strata.format.manifest import PartRef
 from strata.machine.machine import Machine
 from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
+from strata.model.spec import ColumnSpec
 from strata.model.types import parse_type
 from strata.read.scan import read_updates
+from strata.state.schema import AddColumn
 from strata.state.state import State
 from strata.store.keys import BlobKind, parse_key
 from strata.store.open import Stores
@@ -175,13 +177,27 @@ def test_what_a_validation_would_skip_is_kept_once_and_checked_again(stores: Sto
     assert keep_receipt(stores, state, greater(-1)) is None  # skips nothing
     other = keep_receipt(stores, state, greater(25))
 
-    kept = dict(kept_receipts(stores, "shard"))
+    kept = dict(kept_receipts(stores, load(stores)))
     assert set(kept) == {key, other}
     assert again(stores, kept[key], look=True).reproduced
     assert again(stores, kept[key]).skipped == 1
     assert (
         parse_key(key).kind is BlobKind.VERDICT
     )  # garbage collection keeps it as long as verdicts
+
+
+def test_receipts_of_a_former_shard_of_other_columns_are_not_checked_again(stores: Stores) -> None:
+    first, machine = load(stores), Machine(stores)
+    before = keep_receipt(stores, first, greater(14))
+    machine.evolve("shard", AddColumn("m", parse_type("int64")))
+    after = keep_receipt(stores, load(stores), greater(14))
+    assert {key for key, _ in kept_receipts(stores, load(stores))} == {before, after}
+
+    machine.drop("shard", by="ann", reason="other columns", force=True)
+    columns = (ColumnSpec("n", parse_type("string")),)
+    machine.create(replace(first.spec, columns=columns), revive=True)
+
+    assert not list(kept_receipts(stores, load(stores)))
 
 
 def test_a_kept_receipt_that_was_damaged_is_told(stores: Stores) -> None:
@@ -191,4 +207,4 @@ def test_a_kept_receipt_that_was_damaged_is_told(stores: Stores) -> None:
     stores.blob.set(key, b"something else")
 
     with pytest.raises(Corrupt, match="what its name says"):
-        list(kept_receipts(stores, "shard"))
+        list(kept_receipts(stores, load(stores)))

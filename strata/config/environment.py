@@ -65,8 +65,8 @@ def check_all(stores: StoreSettings, environ: Mapping[str, str] = os.environ) ->
         check_python(),
         check_java(environ),
         check_pyspark(pyspark_facts()),
-        check_distribution("pyarrow", floor=20),
-        check_distribution("pandas", below=3),
+        check_distribution("pyarrow", floor=26, below=27),
+        check_distribution("pandas", floor=2, below=3),
         check_stores(stores),
         check_consensus(stores),
     ]

@@ -91,7 +91,7 @@ class OperationLog:
         self._lock = threading.Lock()
         self._place: tuple[str, str] | None = None
         self._parts: dict[str, pa.Table] = {}
-        self._manifests: tuple[str | None, ...] = ()
+        self._manifests: tuple[str | None, ...] | None = None
         self._shown = Operations(SCHEMA.empty_table())
 
     def read(self, stores: Stores) -> Operations:
@@ -108,8 +108,8 @@ class OperationLog:
         manifests = tuple(batch.manifest for batch in state.batches)
         with self._lock:
             if place != self._place:
-                self._place, self._parts, self._manifests = place, {}, ()
-            if manifests != self._manifests or not self._parts:
+                self._place, self._parts, self._manifests = place, {}, None
+            if manifests != self._manifests:
                 self._parts = _parts_of(stores, state, self._parts)
                 self._manifests = manifests
                 tables = [SCHEMA.empty_table(), *self._parts.values()]

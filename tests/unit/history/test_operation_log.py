@@ -14,6 +14,7 @@ from strata.history import operations
 from strata.history.journal import append_rows
 from strata.history.operation_log import BILL, OperationLog, as_table
 from strata.history.operations import SHARD, Operation
+from strata.machine.machine import Machine
 from strata.model.journals import EVERY_SHARD
 from strata.model.runner import serial
 from strata.store.open import Stores
@@ -120,6 +121,8 @@ def test_requests_that_were_not_counted_are_not_zero() -> None:
     rows = as_table([made(1), made(2), replace(made(3), details="{}")])
     assert rows.select(BILL).to_pylist()[0] == SPENT
     assert rows["s3_puts"].to_pylist() == [1, None, None], "a part of a bill is none"
+    nothing = orjson.dumps(dict.fromkeys(BILL, 0)).decode()
+    assert as_table([replace(made(1), details=nothing)])["s3_puts"].to_pylist() == [0]
 
 
 def test_details_are_kept_of_validations_alone() -> None:
@@ -133,6 +136,14 @@ def test_other_stores_have_another_journal(stores: Stores) -> None:
     add(others, range(3))
     for one in (stores, others, stores):
         check(one, log)
+
+
+def test_stores_whose_journal_is_empty_do_not_show_another_one(stores: Stores) -> None:
+    log, others = OperationLog(), memory_stores()
+    add(stores, range(9))
+    check(stores, log)
+    Machine(others).create(operations.spec(), journal=True)
+    check(others, log)
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=5), st.integers(0, 12))

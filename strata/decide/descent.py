@@ -363,7 +363,7 @@ def narrowed_ahead(
     steps: Iterable[BatchStep],
     columns: Collection[str] | None = (),
     *,
-    open_all: bool = False,
+    open_all: bool,
 ) -> Iterator[tuple[BatchStep, Iterable[Piece | WholePages]]]:
     """Yield each step, as `descend` does, with what `narrowed` yields of it.
 

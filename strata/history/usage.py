@@ -380,7 +380,7 @@ def _encode(used: UsedFilter) -> bytes:
 
 def _encode_all(filters: Sequence[UsedFilter]) -> bytes:
     document = [used.to_json() for used in filters]
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _decode(data: bytes) -> Iterator[UsedFilter]:

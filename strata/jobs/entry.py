@@ -141,10 +141,7 @@ def _side_by_side(
     except BaseException:  # a person or a signal ends the job: it does not wait for shards
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    pool.shutdown(cancel_futures=True)
-    for future in futures:
-        if not future.cancelled() and (error := future.exception()) is not None:
-            raise error
+    pool.shutdown(cancel_futures=True)  # what failed has begun before all that is cancelled
     return [future.result() for future in futures]
 
 

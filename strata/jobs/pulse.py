@@ -57,10 +57,9 @@ class Pulse:
             self._look = None
 
     @contextmanager
-    def beating(self, tell: Callable[[str], None], every: float = 0) -> Iterator[None]:
-        """Call `tell` with a line after `every` seconds without one; 0: `EVERY_SECONDS`."""
-        every = every or EVERY_SECONDS
-        ended = Event()
+    def beating(self, tell: Callable[[str], None]) -> Iterator[None]:
+        """Call `tell` with a line after `EVERY_SECONDS` without one."""
+        every, ended = EVERY_SECONDS, Event()
         self.about("the job")
         self.heard()
 

@@ -1,11 +1,12 @@
 """The log of filters is bounded, folds without losing, and never fails a read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from strata.decide.plan import plan_read
@@ -13,11 +14,11 @@ from strata.errors import Unavailable
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.nodes import Column as Field
-from strata.history import usage
+from strata.history import usage, usage_blobs
 from strata.history.metrics import Metrics
 from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
-from strata.model.settings import StoreSettings, UsageSettings
+from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.model.types import parse_type
 from strata.state.state import State
 from strata.store import keys
@@ -95,6 +96,16 @@ def test_a_read_that_asked_no_statistics_is_logged_as_such(stores: Stores) -> No
 
     (used,) = usage.recent(stores, "shard", LOG)
     assert (used.reads, used.decided, used.parts_total, used.skipped_by) == (1, 0, 0, {})
+    assert (used.parts_kept, used.bytes_total, used.bytes_kept) == (0, 0, 0)
+
+
+def test_the_clock_of_a_logged_filter_is_its_whole_day(stores: Stores) -> None:
+    day = 1000 * DAY  # in microseconds: some day
+    read(stores, replace(greater(6), now_low=day, now_high=day + usage._DAY_US))
+
+    (used,) = usage.recent(stores, "shard", LOG)
+    low = day // usage._DAY_US * usage._DAY_US
+    assert (used.filter.now_low, used.filter.now_high) == (low, low + 2 * usage._DAY_US - 1)
 
 
 def test_repetitions_within_the_hour_are_one(stores: Stores, clock: Clock) -> None:
@@ -133,6 +144,34 @@ def test_a_filter_too_long_for_the_log_fails_no_read(stores: Stores) -> None:
     long = greater(6)
     assert read(stores, replace(long, sql="x" * usage.ENTRY_BYTES_MAX)) == "failed"
     assert logged(stores) == []
+
+
+def test_an_entry_that_just_fits_the_log_is_written(
+    stores: Stores, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(stores, greater(6))
+    [size] = [info.size_bytes for info in stores.blob.list(keys.usage_prefix("shard"))]
+    for most, outcome in ((size, "written"), (size - 1, "failed")):
+        clock.now += HOUR
+        monkeypatch.setattr(usage, "ENTRY_BYTES_MAX", most)
+        assert read(stores, greater(6)) == outcome
+
+
+def test_the_time_of_a_read_ends_with_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+    now = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal now
+        for rows in (0, 3, 4):
+            now += 1
+            yield pa.record_batch({"n": [7] * rows})
+
+    monkeypatch.setattr(usage.time, "monotonic", lambda: now)
+    monkeypatch.setattr(Metrics, "time", lambda _, name, value, __: seconds.append(value))
+    told = Metrics(MetricsSettings("127.0.0.1:9"))
+    assert sum(one.num_rows for one in usage.emitted(batches(), told, "s")) == 7
+    assert seconds == [2], "from the call on, past batches without rows"
 
 
 def test_the_switch_leaves_no_trace(stores: Stores) -> None:
@@ -286,6 +325,27 @@ def test_a_job_reads_the_entries_of_a_day_together(stores: Stores, clock: Clock)
     assert {one.identity for one in usage.recent(stores, "shard", LOG)} == {
         one.identity for one in more
     }
+
+
+def test_a_later_roll_takes_the_place_of_an_earlier_one(
+    stores: Stores, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage_blobs, "ROLLED_AT", 2)
+    for n in (1, 100):  # filters whose slots differ
+        for than in range(n, n + 3):
+            read(stores, greater(than))
+        before = blobs_of(stores)
+        found = usage.recent(stores, "shard", LOG)
+        assert found == usage.by_day(stores, "shard", 1)[usage._day(clock.now)]
+        assert blobs_of(stores) == before, "who only looks writes nothing"
+        assert usage.recent(stores, "shard", LOG, roll=True) == found
+        entries = [name for name in before if not name.startswith("rolled")]
+        assert blobs_of(stores) == sorted([*entries, f"rolled-{len(entries):03}.json"])
+    [rolled] = [name for name in blobs_of(stores) if name.startswith("rolled")]
+    gone = keys.usage_key("shard", usage._day(clock.now), rolled.removesuffix(".json"))
+    get = stores.blob.get
+    monkeypatch.setattr(stores.blob, "get", lambda key: None if key == gone else get(key))
+    assert usage.recent(stores, "shard", LOG) == found
 
 
 def test_those_who_only_look_write_nothing(stores: Stores) -> None:

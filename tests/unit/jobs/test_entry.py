@@ -130,6 +130,7 @@ def test_the_others_are_served_and_each_has_its_own_row_of_history(
     assert json.loads(rows["bad"].details)["error"].startswith("Corrupt: digest")
     assert "exit_code" not in json.loads(rows["bad"].details)
     assert all(0 <= one.seconds < 60 for one in rows.values())
+    assert all(abs(one.at_ms / 1000 - time.time()) < 60 for one in rows.values())
 
 
 @pytest.mark.parametrize(
@@ -145,6 +146,22 @@ def test_a_run_is_tried_again_if_that_may_cure_one_of_its_shards(
 ) -> None:
     ended, document = run(names, config, tmp_path / "result.json")
     assert (ended, document["error"]["kind"]) == (code, kind)
+
+
+def test_the_error_of_the_only_shard_is_the_error_of_the_run(config: str, tmp_path: Path) -> None:
+    _, document = run(["bad"], config, tmp_path / "result.json")
+    assert document["error"]["message"] == str(BROKEN["bad"])
+
+
+@pytest.mark.parametrize(("code", "ended"), [(0, 2), (3, 3)])
+def test_a_result_that_cannot_be_written_is_said_and_ends_the_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int, ended: int
+) -> None:
+    """A mismatch stays one: nobody may take the run for one that only wrote no file."""
+    (tmp_path / "file").touch()
+    result = tmp_path / "file" / "result.json"
+    assert run_job(str(result), lambda: ({}, code)) == ended
+    assert str(result) in capsys.readouterr().err
 
 
 def test_a_mismatch_is_not_hidden_by_a_shard_that_failed(config: str, tmp_path: Path) -> None:
@@ -164,6 +181,11 @@ def test_a_store_that_is_away_ends_the_run() -> None:
     with pytest.raises(Unavailable):
         each_shard(["a", "b"], work)
     assert seen == ["a"]
+
+
+def test_shards_are_worked_on_one_by_one_unless_a_setting_says_otherwise() -> None:
+    found = each_shard(["a", "b", "c"], lambda name: {"shard": name, "by": get_ident()})
+    assert {one["by"] for one in found} == {get_ident()}
 
 
 def test_shards_are_worked_on_side_by_side_and_listed_in_order() -> None:

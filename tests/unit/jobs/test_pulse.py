@@ -106,7 +106,14 @@ def test_a_look_that_fails_costs_no_line_and_no_job() -> None:
     def look() -> str:
         raise RuntimeError("Spark has stopped")
 
-    with one.beating(told.append, EVERY), one.watching(look):
+    with one.beating(told.append), one.watching(look):  # as often as every job beats
         time.sleep(SILENT)
     assert len(told) >= 4
     assert all(line.startswith("still at the job, ") for line in told)
+
+
+def test_more_is_asked_for_inside_of_its_block_alone() -> None:
+    one = Pulse()
+    with one.watching(lambda: "3 tasks"):
+        assert one.line().endswith(": 3 tasks")
+    assert "tasks" not in one.line()

@@ -71,6 +71,15 @@ def test_a_shard_that_is_not_there_has_near_names(folder: Path) -> None:
     assert "flights" in str(refused.value)
 
 
+@pytest.mark.parametrize("left", ["blob", "consensus.db"])
+def test_half_a_store_is_none(folder: Path, left: str) -> None:
+    for one in ("blob", "consensus.db"):
+        if one != left:
+            (folder / one).rename(folder / "elsewhere")
+    with pytest.raises(InvalidRequest, match="holds no shards"):
+        strata.open(folder)
+
+
 def test_nothing_is_made_where_there_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="holds no shards"):
         strata.open(tmp_path)

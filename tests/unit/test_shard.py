@@ -1,8 +1,12 @@
 """A shard's scan is an Arrow stream: other engines take it in two lines, errors come through."""
 
+from datetime import date
+from pathlib import Path
+
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from strata.decide.plan import plan_read
@@ -12,7 +16,9 @@ from strata.model.schema import Column, Relation
 from strata.model.settings import ReadSettings, Settings, UsageSettings
 from strata.model.types import parse_type
 from strata.plain.parse import plain_filter
-from strata.shard import Shard, open_shard
+from strata.read.folder_sink import ParquetFolder
+from strata.read.subscription import Subscription
+from strata.shard import AddColumn, Shard, open_shard
 from tests.support.shards import let_skip
 from tests.support.stored import append, create, memory_stores
 from tests.support.updates import table
@@ -107,6 +113,73 @@ def test_a_scan_with_a_filter_skips_only_where_readers_may(shard: Shard) -> None
     assert rows.column("name").to_pylist() == ["c"]
     used = recent(shard.stores, "shard", UsageSettings())
     assert [one.filter.sql for one in used] == [where]
+
+
+def test_the_least_and_the_greatest_value_are_asked_for_and_logged(shard: Shard) -> None:
+    assert (shard.min("name"), shard.max("name")) == ("b", "c")
+    assert (shard.min("n", where="name < 'c'"), shard.min("name", as_of=3)) == (2, "a")
+    used = recent(shard.stores, "shard", UsageSettings())
+    assert {one.filter.sql for one in used} == {
+        "`name` is not null",
+        "(name < 'c') AND (`n` is not null)",
+    }
+
+
+def test_history_has_the_last_states_with_the_commit_and_the_changes_of_each(
+    shard: Shard,
+) -> None:
+    shard.tag("noon", at=3)
+    whole = shard.history(9)
+
+    assert [one["seqno"] for one in whole] == [4, 3, 2, 1]
+    assert [bool(one["commit"]) for one in whole] == [False, True, True, False]
+    assert shard.history(2) == whole[:2]
+
+
+def test_what_changes_a_shard_is_done_unless_it_is_only_tried(shard: Shard) -> None:
+    column = AddColumn("new", parse_type("int64"))
+    for dry_run in (True, False):
+        before = shard.state().seqno
+        shard.evolve(column, **({"dry_run": True} if dry_run else {}))
+        assert shard.revert(5, 9, **({"dry_run": True} if dry_run else {})).rows == 2
+        assert (shard.state().seqno == before) is dry_run
+        assert ("new" in [one.name for one in shard.state().relation.columns]) is not dry_run
+    assert shard.count() == 2
+
+
+def test_what_differs_between_two_times_may_be_filtered(shard: Shard) -> None:
+    def names(where: str | None) -> list[str]:
+        found = pa.Table.from_batches(shard.changed_rows(3, where=where))
+        return sorted(found.column("name").to_pylist())
+
+    assert (names(None), names("name = 'c'")) == (["a", "c"], ["c"])
+
+
+def test_a_consumer_with_a_sink_goes_on_where_the_sink_is(shard: Shard, tmp_path: Path) -> None:
+    sink = ParquetFolder(tmp_path / "all")
+    assert shard.subscribe("c", sink).into(sink) == (1, 4)
+    with pytest.raises(InvalidRequest, match="lacks changes"):
+        shard.subscribe("c", ParquetFolder(tmp_path / "none"))
+    assert isinstance(shard.subscribe("c"), Subscription)
+
+
+def test_a_dataset_has_each_update_and_logs_its_filter(shard: Shard) -> None:
+    assert shard.dataset().to_table().num_rows == 4
+    assert shard.dataset(consolidate=True).to_table().num_rows == 2
+    assert recent(shard.stores, "shard", UsageSettings()) == []
+    shard.dataset().to_table(filter=pc.field("n") > 1)
+    assert len(recent(shard.stores, "shard", UsageSettings())) == 1
+
+
+def test_a_filter_of_one_read_may_ask_for_the_day() -> None:
+    stores = memory_stores()
+    days = Relation(0, (Column(1, "day", parse_type("date")),), (1,), ())
+    create(stores, days)
+    append(
+        stores, "shard", 0, 5, [table(days, [(date(1999, 1, 1), 0, 1), (date(9999, 1, 1), 0, 1)])]
+    )
+
+    assert Shard(stores, "shard").count(where="day < current_date()") == 1
 
 
 def test_a_filter_that_needs_spark_is_refused_before_anything_is_read(shard: Shard) -> None:

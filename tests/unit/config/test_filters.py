@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strata.config.filters import RegisteredFilter, load_filters, parse_filter
+from strata.config.filters import RegisteredFilter, load_filters, parse_filter, uses_column
 from strata.errors import InvalidRequest
 
 GOOD = {"shard": "flights", "name": "late", "where": " dep_delay > 60 "}
@@ -40,6 +40,26 @@ def test_now_is_a_time_or_a_span(now: object, span: tuple[int, int]) -> None:
 def test_what_is_wrong_is_named(change: dict[str, object], named: str) -> None:
     with pytest.raises(InvalidRequest, match=named.replace(".", r"\.")):
         parse_filter({**GOOD, **change}, "filters/late.yaml")
+
+
+@pytest.mark.parametrize(
+    ("where", "columns", "used"),
+    [
+        ("DELAY > 5", (), True),
+        ("`Delay` > 5", (), True),
+        ("`de``lay` > 5", (), False),
+        ("x = 'delay' and y = \"delay\"", (), False),
+        ("delayed > 5 or a_delay > 5", (), False),
+        ("x > 5", ("x", "Delay"), True),
+        ("x > 5", ("x",), False),
+    ],
+)
+def test_a_filter_uses_a_column_that_it_names_or_shows(
+    where: str, columns: tuple[str, ...], used: bool
+) -> None:
+    found = RegisteredFilter("flights", "late", where, columns=columns)
+    assert uses_column(found, "delay") is used
+    assert uses_column(found, "de`lay") is ("``" in where)
 
 
 def test_filters_are_loaded_by_shard_and_name(tmp_path: Path) -> None:

@@ -84,6 +84,19 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, named: list[s
         assert part in str(caught.value)
 
 
+def test_a_misspelt_field_is_helped_by_its_section_and_a_section_by_sections(
+    tmp_path: Path,
+) -> None:
+    for text, listed, others in (
+        ("[read]\nblub = 1", "read.fetchers", "store.blob"),
+        ("[blub]\nx = 1", "store", "store.blob"),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            load(tmp_path, text)
+        assert listed in str(caught.value.cure)
+        assert others not in str(caught.value.cure)
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "named"),
     [

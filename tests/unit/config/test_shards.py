@@ -37,6 +37,17 @@ def test_missing_shards_are_created_and_others_left_as_they_are(tmp_path: Path) 
     assert shards.load("a").relation.columns[0].name == "id"
 
 
+def test_a_shard_that_no_file_declares_does_not_stop_the_others(tmp_path: Path) -> None:
+    shards, said = machine(), list[str]()
+    declare(tmp_path, "a")
+    ensure_shards(shards, str(tmp_path), ["a"])
+    (tmp_path / "a.yaml").unlink()
+    declare(tmp_path, "b")
+
+    assert ensure_shards(shards, str(tmp_path), ["a", "b"], said.append) == ["a", "b"]
+    assert (shards.names(), said) == (["a", "b"], [])
+
+
 def test_an_unknown_shard_is_refused_with_those_there_are(tmp_path: Path) -> None:
     declare(tmp_path, "a")
 

@@ -14,6 +14,7 @@ import pytest
 from strata.decide.cases import CASES, TOGETHER, CasePlace, case_groups, printed_only
 from strata.decide.decision import decide
 from strata.decide.members import PlaceMembers
+from strata.decide.pairs import PairBounds
 from strata.decide.reasons import reasons
 from strata.expr.filter import Filter
 from strata.expr.nodes import Call, Column, Expr, Literal
@@ -22,8 +23,9 @@ from strata.model.schema import Column as Declared
 from strata.model.schema import Relation
 from strata.model.types import parse_type
 from strata.stats import collect, concat
-from strata.stats.members import place_named, values_at
-from strata.stats.wire import SET, set_name
+from strata.stats.members import FLOAT_FORM, INTEGER_FORM, TEXT_FORM, place_named, values_at
+from strata.stats.pairs import INTEGERS
+from strata.stats.wire import PAIR, SET, set_name
 
 TYPES = {"doc": "jsonb", "wide": "numeric(38,0)"}
 RELATION = Relation(
@@ -156,3 +158,30 @@ def test_a_part_that_its_values_skip_names_the_conjunct_that_none_of_them_satisf
 
 def test_a_place_without_sets_lists_no_values() -> None:
     assert PlaceMembers(None, None, None, "text", 3, hopeful=False).listed() is None
+
+
+def test_what_is_recorded_in_no_form_says_nothing_of_two_places() -> None:
+    row = dict.fromkeys(("low", "high", "ratio_low", "ratio_high"), 0.0) | {"both": 0, "zeros": 0}
+    forms = [INTEGERS, None, "another"]
+    column = pa.array([None, *({**row, "form": form} for form in forms)], PAIR)
+    found = PairBounds.decoded(column, INTEGERS)
+    for flags in (found.known, found.none, found.divides, found.nonzero):
+        assert flags.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [(1.0, INTEGER_FORM), (1.0, TEXT_FORM), (1, TEXT_FORM), (b"1", FLOAT_FORM)],
+)
+def test_a_value_of_another_kind_is_not_sought(value: float | bytes, form: str) -> None:
+    """What is recorded in one form says nothing of a value in another."""
+    recorded = pa.array([{"form": form, "values": []}], SET)
+    members = PlaceMembers(recorded, None, None, form, 1, hopeful=False)
+    assert members.may_hold(value).tolist() == [True]
+
+
+def test_a_float_is_sought_among_floats() -> None:
+    values = [np.float64(1.5).tobytes()]
+    recorded = pa.array([{"form": FLOAT_FORM, "values": values}], SET)
+    members = PlaceMembers(recorded, None, None, FLOAT_FORM, 1, hopeful=False)
+    assert [members.may_hold(one).tolist() for one in (1.5, 2.5)] == [[True], [False]]

@@ -182,6 +182,16 @@ def test_what_wraps_differs_by_anything(kind: str, function: str, by: int) -> No
             assert keeps(expr, part, kind) >= needs(expr, part), expr
 
 
+@pytest.mark.parametrize("most", [2**31 - 2, 2**31 - 1])
+def test_only_a_sum_that_may_wrap_is_less_than_what_it_was_added_to(most: int) -> None:
+    a, b = SIDES["integer"]
+    part: Rows = [{a.id: most, b.id: most}, {a.id: 0, b.id: 0}]
+    more = Call("add", (a, Literal(1, "integer")), "integer", (("ansi", "legacy"),))
+    expr = Call("less_than", (more, b), "boolean")
+
+    assert keeps(expr, part, "integer") == needs(expr, part) == (most == 2**31 - 1)
+
+
 @pytest.mark.parametrize("by", [0, 1])
 def test_a_difference_of_what_failed_before_it_was_moved_fails(by: int) -> None:
     a, b = SIDES["timestamp"]

@@ -483,6 +483,11 @@ def test_updates_in_the_wrong_shape_are_refused() -> None:
     ):
         with pytest.raises(InvalidRequest, match="wrong columns"):
             part(wrong)
+    for name in ("t", "d"):
+        place = table.schema.names.index(name)
+        nulls = pa.nulls(len(table), table.schema.types[place])
+        with pytest.raises(InvalidRequest, match="needs a time and a diff"):
+            part(table.set_column(place, name, nulls))
     with pytest.raises(InvalidRequest, match="layout"):
         part(layout="columns")
     with pytest.raises(InvalidRequest, match="empty"):

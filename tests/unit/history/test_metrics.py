@@ -1,5 +1,6 @@
 """Figures arrive under their documented names, at StatsD and at OpenTelemetry, or nowhere."""
 
+import logging
 import re
 import socket
 import threading
@@ -15,7 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from strata.decide.plan import plan_read
-from strata.history import operations, usage
+from strata.history import metrics, operations, usage
 from strata.history.metrics import Metrics, _opentelemetry
 from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.read.scan import scan
@@ -171,6 +172,67 @@ def test_the_plan_counts_what_has_no_statistics_and_what_is_audited(world: World
     assert plan.bytes_audited == 0
     object.__setattr__(plan, "audited", frozenset({without[0].key}))
     assert plan.bytes_audited == without[0].size_bytes
+
+
+def test_each_figure_goes_to_the_one_receiver_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[Any, ...]] = []
+
+    class Sender:
+        def tell(self, *said: Any) -> None:
+            told.append(said)
+
+    monkeypatch.setattr(metrics, "_opentelemetry", lambda url: Sender() if url == "x" else None)
+    for to in (Metrics(), Metrics(MetricsSettings(otlp="x"))):
+        assert to.wanted is (to != Metrics())
+        to.count("read.reads", 2, {"shard": "s"})
+        to.count("read.reads", 0, {"shard": "s"})
+        to.gauge("shard.parts", 0, {})
+        to.time("operation.seconds", 0.25, {})
+    assert told == [
+        ("count", "strata.read.reads", 2, {"shard": "s"}),
+        ("gauge", "strata.shard.parts", 0, {}),
+        ("time", "strata.operation.seconds", 0.25, {}),
+    ]
+
+
+def test_each_name_has_one_instrument_of_its_kind() -> None:
+    made: list[tuple[str, str, str]] = []
+    told: list[tuple[str, float]] = []
+
+    class Meter:
+        def __getattr__(self, kind: str) -> Any:
+            def make(name: str, unit: str) -> Any:
+                made.append((kind, name, unit))
+                return self
+
+            return make if kind.startswith("create") else lambda n, _: told.append((kind, n))
+
+    sender = object.__new__(metrics._OpenTelemetry)
+    sender._meter, sender._instruments = Meter(), {}  # type: ignore[assignment]
+    for _ in range(2):
+        sender.tell("count", "strata.read.reads", 1, {})
+        sender.tell("gauge", "strata.shard.stats_bytes", 2, {})
+        sender.tell("time", "strata.operation.seconds", 0.5, {})
+    assert made == [
+        ("create_counter", "strata.read.reads", ""),
+        ("create_gauge", "strata.shard.stats_bytes", "By"),
+        ("create_histogram", "strata.operation.seconds", "s"),
+    ]
+    assert told == [("add", 1), ("set", 2), ("record", 0.5)] * 2
+
+
+def test_a_line_of_the_library_stays_without_the_password() -> None:
+    said = "no way to http://u:hunter2@h/v1"
+    line = logging.LogRecord("otlp", logging.ERROR, "", 1, "%s", (said,), None)
+    assert metrics._without_secrets(line)
+    assert line.getMessage() == "no way to http://u:***@h/v1"
+
+
+def test_no_receiver_is_made_where_none_is_named() -> None:
+    """The library would send to an address of its own choice."""
+    assert _opentelemetry("") is None
 
 
 def test_a_receiver_that_is_not_there_is_no_error() -> None:

@@ -12,7 +12,9 @@ from strata.cli.visible import shown_error
 from strata.decide.plan import plan_read
 from strata.errors import InvalidRequest
 from strata.history import operations, usage
+from strata.history.journal import append_rows
 from strata.history.metrics import Metrics
+from strata.machine.machine import Machine
 from strata.model.journals import EVERY_SHARD
 from strata.model.settings import MetricsSettings, StoreSettings, UsageSettings
 from strata.spark.runner import _results, attempt
@@ -122,6 +124,11 @@ def test_a_row_that_cannot_be_made_is_no_error(
     assert operations.note(stores, Metrics(), "compact", 0, result, 0, by=by) == 0
 
 
+def test_nothing_to_tell_makes_no_journal(stores: Stores) -> None:
+    assert append_rows(stores, operations.spec(), [], "nothing") == 0
+    assert Machine(stores).names() == []
+
+
 def test_journals_do_not_tell_of_themselves(stores: Stores) -> None:
     about = {"shard": table.SHARD, "rows": 1}
     assert operations.note(stores, Metrics(), "compact", 0, about, 0) == 0
@@ -147,6 +154,54 @@ def test_figures_of_an_operation_go_to_statsd_under_documented_names(
         f"strata.operation.seconds:1500|ms|{tags}",
         "strata.compact.parts_out:4|g|#shard:a",
     }
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ({"stats_bytes_before": 30, "stats_bytes_after": 10}, (0.0, -20)),
+        ({"stats_bytes": 7, "stats_ms": 1500}, (1.5, 7)),
+        ({"stats_bytes": 0, "stats_ms": 1500}, ()),
+    ],
+)
+def test_what_statistics_cost_is_told_of_what_made_them(
+    stores: Stores,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: dict[str, int],
+    told: tuple[float, ...],
+) -> None:
+    got: list[tuple[str, float]] = []
+    for kind in ("gauge", "time"):
+        monkeypatch.setattr(Metrics, kind, lambda _, name, value, __: got.append((name, value)))
+    operations.note(stores, Metrics(), "ingest", 60_000, {"shard": "a", **counts}, 0)
+    names = ("stats.seconds", "stats.bytes_added")
+    assert [one for one in got if one[0] in names] == [*zip(names, told, strict=False)]
+
+
+def test_the_size_of_a_shard_is_told_as_its_state_has_it(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for began in (1, 2):
+        operations.note(stores, Metrics(), "trim", began, {"shard": "a"}, 0)
+    batches = Machine(stores).load(operations.SHARD).batches
+    got: dict[str, float] = {}
+    monkeypatch.setattr(Metrics, "gauge", lambda _, name, value, __: got.update({name: value}))
+    told = Metrics(MetricsSettings("127.0.0.1:9"))
+    operations.note(stores, told, "compact", 3, {"shard": operations.SHARD}, 0)
+
+    assert {name: value for name, value in got.items() if name.startswith("shard.")} == {
+        "shard.parts": len(batches),
+        "shard.bytes": sum(one.size_bytes for one in batches),
+        "shard.updates": 2,
+        "shard.stats_bytes": sum(one.stats_bytes for one in batches),
+        "shard.parts_without_stats": 0,
+    }
+
+
+def test_an_error_may_be_a_text_of_its_own(stores: Stores) -> None:
+    operations.note(stores, Metrics(), "trim", 0, {"shard": "a", "error": "it broke"}, 2)
+    [row] = operations.recent(stores, "a", 9)
+    assert (row.outcome, orjson.loads(row.details)) == ("bad request", {"error": "it broke"})
 
 
 def test_each_read_with_a_filter_tells_what_it_skipped(receiver: socket.socket) -> None:

@@ -109,6 +109,14 @@ def test_parts_in_another_order_or_quarantine_are_read_whole() -> None:
     assert planned_collection(killed(stores), load(stores), "b").plan.groups == {}
 
 
+def test_the_kill_switch_leaves_each_part_to_be_read() -> None:
+    stores = filled(["a", "b"], rows=2)
+    state = load(stores)
+    plan = plan_read(stores, state)
+    assert narrowed(killed(stores), state, plan, "tenant", "nobody") is plan
+    assert narrowed(stores, state, plan, "tenant", "nobody").parts_fetched == 0
+
+
 def test_equal_rows_come_as_they_were_written_unless_they_are_added_up() -> None:
     stores = memory_stores()
     create(stores, RELATION)

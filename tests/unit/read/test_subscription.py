@@ -69,6 +69,14 @@ def test_a_folder_takes_the_changes_of_one_consumer_only(
     assert deliver(stores, sink) == (0, 0)
 
 
+def test_a_sink_that_lacks_what_its_consumer_has_had_is_refused(
+    stores: Stores, sink: ParquetFolder, tmp_path: Path
+) -> None:
+    deliver(stores, sink)
+    with pytest.raises(InvalidRequest, match="lacks changes that the consumer has had"):
+        deliver(stores, ParquetFolder(tmp_path / "new"))
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_a_folder_does_not_go_on_in_another_life_of_its_shard(
     stores: Stores, sink: ParquetFolder, again: bool

@@ -407,3 +407,19 @@ def test_a_table_takes_the_changes_of_one_consumer_only(address: str) -> None:
         following(two, "shard", "other", sink, Wish())
     with pytest.raises(InvalidRequest, match="another consumer"):
         Subscription(two, "shard", "other", Wish()).into(sink)
+
+
+@pytest.mark.parametrize(
+    ("there", "holds"),
+    [
+        ("numeric(9,2)", True),
+        ("numeric(11,4)", True),
+        ("numeric(9,4)", False),
+        ("numeric(8,2)", False),
+        ("numeric(38,1)", False),
+    ],
+)
+def test_a_column_of_decimals_holds_those_whose_digits_fit_on_both_sides(
+    there: str, holds: bool
+) -> None:
+    assert table_sink._holds(there, "numeric(9,2)", pa.decimal128(9, 2)) is holds

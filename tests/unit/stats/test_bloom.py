@@ -110,6 +110,10 @@ def test_every_value_is_found_and_lookups_are_those_of_the_twin(
         assert may_hold(filters.slice(1, 2), value).tolist() == [there, True]
 
 
+def test_a_filter_without_bits_may_hold_anything() -> None:
+    assert hold_all(b"", pa.array([b"a", b"b"], pa.binary())).tolist() == [True, True]
+
+
 @pytest.mark.parametrize(("bits", "most"), [(8, 0.05), (12, 0.012), (16, 0.004)])
 def test_a_filter_costs_what_is_said_and_is_seldom_wrong(bits: int, most: float) -> None:
     values = [f"id {n}".encode() for n in range(20_000)]

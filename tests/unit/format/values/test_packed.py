@@ -76,6 +76,7 @@ def test_bytes_text_and_approximation_are_those_of_decimal(numbers: list[Decimal
         assert math.copysign(1, near) == 1 or near < 0
 
 
+@example([Decimal(3), Decimal(12), Decimal(-12), Decimal("1.25"), Decimal("1.3")])
 @given(st.lists(NUMBERS, min_size=2, max_size=8))
 def test_order_bytes_sort_like_numbers(numbers: list[Decimal]) -> None:
     keys = order_bytes(packed(numbers)).to_pylist()

@@ -516,4 +516,39 @@ EXPLAINED: Final[Mapping[tuple[str, str, str, str], str]] = {
     ("strata.erase.notes", "forget_undone", "if not steps: return", "pass"): (
         f"{_SPEED}: states that have nothing more to say are read"
     ),
+    ("strata.config.environment", "check_stores", "0", "1"): _PIECE,
+    ("strata.history.journal", "_append", "True", "False"): (
+        f"{_SPEED}: the next attempt finds the token that this one has committed"
+    ),
+    ("strata.history.usage", "fold", "continue", "break"): (
+        "days are listed in order, and none behind today is past"
+    ),
+    ("strata.history.usage", "tell", "if not metrics.wanted: return", "pass"): (
+        f"{_SPEED}: figures are added up that nobody receives"
+    ),
+    ("strata.history.usage", "_slot", "8", "9"): "any hash spreads filters over the slots",
+    ("strata.history.usage_blobs", "", "16", "17"): (
+        "how many entries are read one by one decides nothing"
+    ),
+    (
+        "strata.jobs.pulse", "Pulse.beating.beat", "self._heard + every", "self._heard - every",
+    ): f"{_SPEED}: it looks more often whether a line is due",
+    ("strata.jobs.runner", "", "20", "21"): (
+        "how much the driver works on before workers are there changes no result"
+    ),
+    (
+        "strata.decide.descent", "narrowed_ahead.narrowed", "step.batch.parts > PIECE_PARTS",
+        "step.batch.parts >= PIECE_PARTS",
+    ): f"{_SPEED}: a manifest of exactly that size is opened ahead",
+    ("strata.decide.differences", "_difference", "low >= INT32[0]", "low > INT32[0]"): (
+        f"{_WIDER}: of dates that lie 2**31 days apart nothing is said"
+    ),
+    (
+        "strata.read.changes", "Stretch.within", "self.lower <= ends['min']",
+        "self.lower < ends['min']",
+    ): f"{_SPEED}: each row is looked at, and stays",
+    (
+        "strata.format.values.migrate", "_numeric_not_wider", "old.precision <= new.precision",
+        "old.precision < new.precision",
+    ): "types that are alike are known to be so before",
 }  # fmt: skip

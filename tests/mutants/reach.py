@@ -39,7 +39,7 @@ POOL: Final = (
 FAST: Final = "not spark and not dags and not long and not slow"
 LEFT_OUT: Final = (
     # rooms that decide nothing, and reach what does only with whole shards
-    *(f"tests/unit/{room}" for room in ("cli", "demo", "jobs")),
+    *(f"tests/unit/{room}" for room in ("cli", "demo")),
     # what looks at the text of a source instead of what it does
     "tests/unit/expr/test_certificate.py",
     "tests/unit/expr/test_certified_code.py",

@@ -83,7 +83,7 @@ class StrataJobOperator(SparkSubmitOperator):
 
     `arguments` are flags with templates as values. The rendered value decides: an empty text,
     `None` or `False` omits the flag; `True` gives the bare flag; any other value repeats the flag
-    for each word. Words are names and times, which hold no spaces.
+    for each word. Words are names and times, which hold no spaces. Of `--shard` all are names.
     """
 
     template_fields: Sequence[str] = (
@@ -356,13 +356,18 @@ def flags(arguments: Mapping[str, str]) -> list[str]:
 
     >>> flags({"--shard": "a b", "--dry-run": "True", "--full": "False", "--now": "None"})
     ['--shard', 'a', '--shard', 'b', '--dry-run']
+
+    A shard may be called like an empty answer; without its name a job would take every shard.
+
+    >>> flags({"--shard": "None"})
+    ['--shard', 'None']
     """
     words: list[str] = []
     for flag, value in arguments.items():
-        rendered = str(value).strip()
-        if rendered in {"", "None", "False"}:
+        rendered, named = str(value).strip(), flag == "--shard"
+        if not rendered or (rendered in {"None", "False"} and not named):
             continue
-        if rendered == "True":
+        if rendered == "True" and not named:
             words.append(flag)
             continue
         for word in rendered.split():

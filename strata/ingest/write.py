@@ -70,7 +70,15 @@ def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if hasattr(rows, "__arrow_c_stream__"):
-        batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(rows)
+        try:
+            batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(rows)
+        except pa.ArrowException as error:
+            raise InvalidRequest(
+                "Arrow cannot take these rows",
+                type=type(rows).__name__,
+                reason=str(error),
+                cure="cast the column to a type of Arrow, as Int128 of Polars to Decimal(38, 0)",
+            ) from error
         return batches
     raise InvalidRequest(
         "these rows offer no Arrow stream",

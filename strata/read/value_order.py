@@ -53,15 +53,16 @@ class ValueOrder:
 
 
 class ValueSums:
-    """The sum of the diffs of each value; sums are kept modulo 2^64, as everywhere."""
+    """The sum of the diffs of each value, as decimals: one beyond int64 keeps its sign."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
         self._rows = 0
 
-    def add(self, values: pa.Array, diffs: pa.Int64Array) -> None:
+    def add(self, values: pa.Array, diffs: pa.Array) -> None:
         """Add rows."""
-        self._tables.append(_by_value([pa.table({"value": values, "d": diffs})]))
+        found = pa.table({"value": values, "d": diffs.cast(pa.decimal128(38))})
+        self._tables.append(_by_value([found]))
         self._rows += self._tables[-1].num_rows
         if self._rows > HELD_ROWS:
             self._tables = [_by_value(self._tables)]

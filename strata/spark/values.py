@@ -15,7 +15,6 @@ from strata.history.metrics import Metrics
 from strata.history.usage import record
 from strata.machine.reader_hold import reading
 from strata.model.settings import ReadSettings, Settings
-from strata.model.sums import wrapped
 from strata.read.moments import Moment, resolve_moment
 from strata.read.scan import DEFAULTS
 from strata.read.values import ValuesFound, ValueSource, both_texts, distinct_values, extreme_value
@@ -121,10 +120,7 @@ def spark_values(
         )
         # As decimals, sums of diffs do not overflow.
         diffs = fn.sum(fn.col(D).cast("decimal(38,0)")).alias(D)
-        for batch in found.groupBy(quoted(column)).agg(diffs).toArrow().to_batches():
-            sums = [wrapped(int(total)) for total in batch.column(1).to_pylist()]
-            arrays = [batch.column(0), pa.array(sums, pa.int64())]
-            yield pa.RecordBatch.from_arrays(arrays, names=[column, D])
+        yield from found.groupBy(quoted(column)).agg(diffs).toArrow().to_batches()
 
     return ValueSource(joined, rows, FIRST_PARTS)
 

@@ -39,6 +39,7 @@ from strata.model.types import ColumnType, Kind
 
 TWELVE: Final = pa.binary(12)  # Parquet's INTERVAL, and Avro's duration
 SPANS: Final = (Kind.DAY_TIME, Kind.INTERVAL, Kind.YEAR_MONTH)
+TEXT: Final = ColumnType(Kind.STRING)
 MICRO: Final = timedelta(microseconds=1)
 DIM: Final = pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())])
 
@@ -229,11 +230,10 @@ def _list(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> objec
 def _map(value: Any, arrow_type: pa.DataType, column_type: ColumnType) -> object:
     if column_type.kind is not Kind.MAP:
         raise Unreadable("a map is no value of the type")
-    if not _is_text(arrow_type.key_type):
-        raise Unreadable("a map has texts as keys")
-    pairs = list(value.items()) if isinstance(value, Mapping) else [tuple(p) for p in value]
+    pairs = value.items() if isinstance(value, Mapping) else value
+    texts = [(from_python(key, arrow_type.key_type, TEXT), item) for key, item in pairs]
     return shapes.map_of(
-        pairs, column_type, lambda item, element: from_python(item, arrow_type.item_type, element)
+        texts, column_type, lambda item, element: from_python(item, arrow_type.item_type, element)
     )
 
 

@@ -101,10 +101,11 @@ def plainly(values: pa.Array) -> pa.Array:
         return values.storage.cast(pa.bool_())
     if isinstance(kind, pa.BaseExtensionType):
         return plainly(values.storage)
-    if pa.types.is_dictionary(kind):
-        return plainly(values.dictionary_decode())
+    if pa.types.is_dictionary(kind):  # Arrow decodes none of views, which Polars writes
+        return plainly(values.dictionary).take(values.indices)
     if pa.types.is_run_end_encoded(kind):
-        return plainly(pc.run_end_decode(values))
+        runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, plainly(values.values))
+        return pc.run_end_decode(runs.slice(values.offset, len(values)))
     return usual(values)
 
 

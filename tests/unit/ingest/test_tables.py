@@ -109,6 +109,7 @@ def test_bad_rows_go_to_the_quarantine_and_bad_tables_are_refused(tmp_path: Path
         table((2, "b"), (1, "a")).to_reader(),
         table((2, "b"), (1, "a")).to_batches()[0],
         polars.DataFrame({"id": [2, 1], "name": ["b", "a"]}),
+        polars.DataFrame({"id": [2, 1], "name": ["b", "a"]}).cast({"name": polars.Categorical}),
         duckdb.from_arrow(table((2, "b"), (1, "a"))),
     ],
     ids=lambda given: type(given).__name__,
@@ -126,3 +127,6 @@ def test_what_has_no_arrow_stream_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path)
     with pytest.raises(InvalidRequest, match="no Arrow stream type='list'"):
         write_rows([{"id": 1}], "s", lower=0, upper=1, config=world.settings)
+    wide = polars.DataFrame({"id": [1]}, schema={"id": polars.Int128})
+    with pytest.raises(InvalidRequest, match=r"type='DataFrame'.*cure: cast the column"):
+        write_rows(wide, "s", lower=0, upper=1, config=world.settings)

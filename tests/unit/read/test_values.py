@@ -13,6 +13,7 @@ from strata.machine.machine import Machine
 from strata.model.schema import Column, Relation
 from strata.model.settings import UsageSettings
 from strata.model.spec import StatsSpec
+from strata.model.sums import LEAST, MOST
 from strata.model.types import parse_type
 from strata.plain.parse import plain_filter
 from strata.read.values import extreme_value
@@ -99,6 +100,22 @@ def test_what_was_taken_back_is_no_value(shard: Shard) -> None:
     assert shard.distinct("s").values.to_pylist() == ["a", "b"]
     assert not shard.exists(where="n <= 11")
     assert not shard.exists(where="s = 'c'")
+
+
+@pytest.mark.parametrize("mode", ["off", "on"])
+def test_a_count_beyond_int64_keeps_its_sign(mode: str) -> None:
+    """7 is there more often than int64 says, and 8 was taken back more often; both wrapped."""
+    stores = memory_stores()
+    create(stores, RELATION)
+    rows = [(7, "a", MOST), (7, "b", 2), (8, "a", LEAST), (8, "b", -1)]
+    for at, (n, s, d) in enumerate(rows):
+        append(stores, "shard", at, at + 1, [table(RELATION, [(n, s, None, at, d)])])
+    if mode == "on":
+        let_skip(stores, "shard")
+    shard = Shard(stores, "shard")
+
+    assert (shard.min("n"), shard.max("n")) == (7, 7)
+    assert shard.distinct("n").values.to_pylist() == [7]
 
 
 def test_without_trust_everything_is_read(shard: Shard) -> None:

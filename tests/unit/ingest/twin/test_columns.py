@@ -13,6 +13,7 @@ from strata.model.types import parse_type
 
 DIMS = pa.list_(pa.struct([("lower_bound", pa.int64()), ("length", pa.int64())]))
 NUMBER = pa.struct([("approx", pa.float64()), ("text", pa.string())])
+CODES = pa.dictionary(pa.int8(), pa.string())
 EMPTY = bytes(5)
 
 
@@ -56,6 +57,8 @@ EMPTY = bytes(5)
         ),
         ("list<int16>", [1, None], pa.list_(pa.int64()), [1, None]),
         ("map<int32>", [("b", 1), ("a", 2)], pa.map_(pa.string(), pa.int64()), {"a": 2, "b": 1}),
+        ("map<int32>", [(b"b", 1)], pa.map_(pa.binary(), pa.int64()), {"b": 1}),
+        ("map<int32>", [("b", 1)], pa.map_(CODES, pa.int64()), {"b": 1}),
         (
             "array<int32>",
             [1, 2],

@@ -297,6 +297,11 @@ def holds_times(target: ColumnType) -> bool:
     return target.kind in times or any(holds_times(t) for t in inner)
 
 
+VIEWS = pa.array(["a", None, "b"], pa.string_view())
+CODED = pa.DictionaryArray.from_arrays(pa.array([2, 1, 0], pa.uint32()), VIEWS)
+# A HUGEINT of DuckDB, which Arrow has as a decimal of 38 digits: its opposite exceeds 128 bits.
+HUGE = ((-(2**127)).to_bytes(16, "little", signed=True), (5).to_bytes(16, "little"))
+LEAST = pa.Array.from_buffers(pa.decimal128(38, 0), 2, [None, pa.py_buffer(b"".join(HUGE))])
 ARROW: list[tuple[str, pa.Array, list[Any], list[int]]] = [
     ("uint8", pa.array([1, 300, -1]), [1, None, None], [1, 2]),
     ("numeric", pa.array([1.5, float("nan")]),
@@ -328,6 +333,15 @@ ARROW: list[tuple[str, pa.Array, list[Any], list[int]]] = [
     ("range<int32>", pa.array([{"lower": 1, "upper": 2}, {"lower": 5, "upper": 1}]),
      [ends(1, 2), None], [1]),
     ("range<date>", pa.array(["[2020-01-01,)"]), [ends(date(2020, 1, 1), None)], []),
+    ("string", CODED, ["b", None, "a"], []),
+    ("bytes", CODED, [b"b", None, b"a"], []),
+    ("list<string>", pa.ListArray.from_arrays([0, 2, 3], CODED), [["b", None], ["a"]], []),
+    ("string", pa.RunEndEncodedArray.from_arrays([2, 3, 5], VIEWS).slice(1, 3), ["a", None, "b"],
+     []),
+    ("map<int32>", pa.array([[(b"b", 1)], [(b"\xff", 1)]], pa.map_(pa.binary(), pa.int64())),
+     [[("b", 1)], None], [1]),
+    ("numeric(38,0)", LEAST, [None, Decimal(5)], [0]),
+    ("numeric(38,10)", LEAST, [None, Decimal("5.0000000000")], [0]),
 ]  # fmt: skip
 
 

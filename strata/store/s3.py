@@ -36,12 +36,15 @@ from strata.store.s3_client import (
     LISTED,
     MISSING,
     THERE,
+    TOKEN,
     S3Address,
     S3Client,
     body_of,
     boto_errors,
     client_error,
+    has_next_page,
     outside,
+    piece_of,
     refusal_code,
     said,
 )
@@ -78,14 +81,13 @@ class S3Blob(ReferringBlob):
         with outside(self.address, key):
             try:
                 reply = self._call("get_object", Key=name, Range=_span(start, first))
-                data = self._body(reply)
+                data, whole = self._piece(reply, start, first)
             except client_error() as error:
                 if refusal_code(error) in MISSING:
                     return None
                 if refusal_code(error) in BEYOND:  # the blob exists and ends before `start`
                     return b""
                 raise
-            whole = _total(reply, start, len(data))
             end = whole if length is None else min(whole, start + length)
             if start + len(data) >= end:
                 return data
@@ -210,12 +212,19 @@ class S3Blob(ReferringBlob):
         self._count("bytes_in", len(data))
         return data
 
+    def _piece(self, reply: Any, start: int, length: int) -> tuple[bytes, int]:
+        data, size = piece_of(reply, start, length)
+        self._count("bytes_in", len(data))
+        return data, size
+
     def _rest(self, name: str, etag: str, start: int, end: int) -> Sequence[bytes]:
         """Return bytes [start, end) of the object with this tag, read in pieces."""
 
         def piece(at: int) -> bytes:
-            span = _span(at, min(PIECE, end - at))
-            return self._body(self._call("get_object", Key=name, Range=span, IfMatch=etag))
+            length = min(PIECE, end - at)
+            span = _span(at, length)
+            reply = self._call("get_object", Key=name, Range=span, IfMatch=etag)
+            return self._piece(reply, at, length)[0]
 
         return self._together(piece, range(start, end, PIECE))
 
@@ -336,17 +345,14 @@ class S3Blob(ReferringBlob):
     def _abort_uploads(self, before_ms: int) -> None:
         before = _EPOCH + timedelta(milliseconds=before_ms)
         arguments: dict[str, Any] = {"Prefix": self.address.prefix}
-        while True:
+        markers = {name: f"Next{name}" for name in ("KeyMarker", "UploadIdMarker")}
+        more = True
+        while more:
             page = self._call("list_multipart_uploads", **arguments)
             for upload in page.get("Uploads", []):
                 if upload["Initiated"] < before:
                     self._abort({"Key": upload["Key"], "UploadId": upload["UploadId"]})
-            if not page.get("IsTruncated"):
-                return
-            arguments |= {
-                "KeyMarker": page["NextKeyMarker"],
-                "UploadIdMarker": page["NextUploadIdMarker"],
-            }
+            more = has_next_page(page, arguments, **markers)
 
     def _list(self, name: str) -> Iterator[BlobInfo]:
         """Yield the objects whose names have a prefix, in key order.
@@ -370,13 +376,12 @@ class S3Blob(ReferringBlob):
 
     def _pages(self, name: str, **arguments: Any) -> Iterator[Any]:
         arguments |= {"Prefix": name, "MaxKeys": PAGE}
-        while True:
+        more = True
+        while more:
             page = self._call("list_objects_v2", **arguments)
             said(page, LISTED)
             yield page
-            if not page.get("IsTruncated"):
-                return
-            arguments["ContinuationToken"] = page["NextContinuationToken"]
+            more = has_next_page(page, arguments, **TOKEN)
 
 
 def _info(found: Any) -> BlobInfo:
@@ -386,9 +391,3 @@ def _info(found: Any) -> BlobInfo:
 
 def _span(start: int, length: int) -> str:
     return f"bytes={start}-{start + length - 1}"
-
-
-def _total(reply: Any, start: int, read: int) -> int:
-    """Return the size of the whole object from a ranged reply."""
-    _, _, total = str(reply.get("ContentRange", "")).rpartition("/")
-    return int(total) if total.isdigit() else start + read

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,14 +22,16 @@ from strata.store.keys import check_key
 MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 THERE: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
+ENDED: Final = "NoSuchUpload"  # perhaps because it was completed, and the reply was lost
 BEYOND: Final = frozenset({"InvalidRange", "416"})
 LISTED: Final = "IsTruncated"  # what each page of a listing says
+TOKEN: Final = {"ContinuationToken": "NextContinuationToken"}  # see `has_next_page`
 # S3 begins their replies before they are done, and says a tag once they are.
 _BEGUN: Final = frozenset({"complete_multipart_upload", "copy_object"})
 # A whole reply to them may say nothing at all.
 _TERSE: Final = frozenset({"put_object", "upload_part", "delete_objects", "get_bucket_versioning"})
 _BUCKET: Final = re.compile(r"(arn:[a-z0-9:-]+:)?[A-Za-z0-9._-]+")  # or an access point's ARN
-_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/")
+_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 _CURES: Final = {  # the reply to a HEAD has no words: its code is the status
     "NoSuchBucket": "make the bucket, or correct its address in the settings",
     "AccessDenied": "give this identity s3:GetObject, PutObject, DeleteObject and ListBucket here",
@@ -155,10 +158,28 @@ class S3Client:
 
         Cost: a request for each thousand.
         """
-        pages = self.boto.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=self.address.bucket, Prefix=prefix):
+        arguments, more = {"Prefix": prefix}, True
+        while more:
+            page = self.ask("list_objects_v2", **arguments)
             said(page, LISTED)
             yield from page.get("Contents", ())
+            more = has_next_page(page, arguments, **TOKEN)
+
+
+def has_next_page(page: Any, arguments: dict[str, Any], **names: str) -> bool:
+    """Return whether a listing has another page; `arguments` ask for it from then on.
+
+    `names`: what a page says of the next one, by the argument that it becomes.
+    Raises: Unavailable for a page that does not say it, or says what led to itself: a short list
+    would pass for a whole one, and an endless one has no end.
+    """
+    if not page.get(LISTED):
+        return False
+    after = {argument: said(page, name) for argument, name in names.items()}
+    if after.items() <= arguments.items():
+        raise Unavailable("a listing of S3 leads nowhere", certain=True, cure="try again", **after)
+    arguments |= after
+    return True
 
 
 def said(reply: Any, name: str, *, certain: bool = True) -> Any:
@@ -197,6 +218,22 @@ def body_of(reply: Any) -> bytes:
     if size != len(data):
         raise _ended_early()
     return data
+
+
+def piece_of(reply: Any, start: int, length: int) -> tuple[bytes, int]:
+    """Return bytes [start, start + length) of an object, as far as it goes, and its size.
+
+    A server may know no ranges and send the whole object; it says so.
+    Raises: Unavailable for a reply that has other bytes, or does not say which.
+    """
+    data = body_of(reply)
+    found = _RANGE.match(str(reply.get("ContentRange")))
+    if found is None and reply["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.OK:
+        return data[start : start + length], len(data)
+    first, last, size = map(int, found.groups()) if found else (-1, -1, 0)
+    if (first, last) != (start, min(start + length, size) - 1) or len(data) != last + 1 - first:
+        raise _ended_early()
+    return data, size
 
 
 def _ended_early(*, certain: bool = True) -> Unavailable:
@@ -246,7 +283,7 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
         code = refusal_code(error)
         raise Unavailable(
             f"S3 refused a request: {code}",
-            certain=certain or _status(error) in (400, 401, 403, 404),
+            certain=certain or (_status(error) in (400, 401, 403, 404) and code != ENDED),
             blob=where,
             reason=error.response.get("Error", {}).get("Message"),
             cure=_CURES.get(code),

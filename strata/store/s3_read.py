@@ -18,11 +18,11 @@ from strata.store.s3_client import (
     BEYOND,
     MISSING,
     S3Address,
-    body_of,
     boto_errors,
     client_error,
     client_of,
     outside,
+    piece_of,
     refusal_code,
     said,
 )
@@ -96,9 +96,8 @@ class Bucket:
         with outside(self.address, key):
             try:
                 where = self.address.prefix + key
-                return body_of(
-                    client_of(self.address).ask("get_object", Key=where, Range=span, **how)
-                )
+                reply = client_of(self.address).ask("get_object", Key=where, Range=span, **how)
+                return piece_of(reply, start, length)[0]
             except client_error() as error:
                 if refusal_code(error) in CHANGED | MISSING:
                     return None
@@ -186,7 +185,7 @@ class ObjectStream(io.RawIOBase):
         how = {"IfMatch": self._version} if self._version else {}
         with outside(self._address, self._key):
             try:
-                self._held = self._body(Range=span, **how)
+                self._held = self._body(length, Range=span, **how)
             except client_error() as error:
                 if refusal_code(error) in CHANGED | MISSING:
                     raise _changed(self._key) from error
@@ -195,7 +194,7 @@ class ObjectStream(io.RawIOBase):
         if len(self._held) < length:
             raise _changed(self._key)
 
-    def _body(self, **how: str) -> bytes:
+    def _body(self, length: int, **how: str) -> bytes:
         """Return the bytes of a range, asked for again while a reply ends early.
 
         boto3 itself asks again only until a reply begins.
@@ -204,10 +203,10 @@ class ObjectStream(io.RawIOBase):
         for attempt in range(PATIENCE.attempts - 1):
             reply = self._reply(how)
             try:
-                return body_of(reply)
+                return piece_of(reply, self._position, length)[0]
             except early:
                 time.sleep(PATIENCE.pause_s(attempt))
-        return body_of(self._reply(how))
+        return piece_of(self._reply(how), self._position, length)[0]
 
     def _reply(self, how: dict[str, str]) -> Any:
         key = self._address.prefix + self._key

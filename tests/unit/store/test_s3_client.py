@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import SEEK_CUR, SEEK_END, SEEK_SET, BytesIO
@@ -13,7 +13,14 @@ import pytest
 from strata.errors import Unavailable
 from strata.store import s3_read
 from strata.store.s3 import S3Blob
-from strata.store.s3_client import S3Address, S3Client, body_of
+from strata.store.s3_client import (
+    S3Address,
+    S3Client,
+    body_of,
+    client_error,
+    outside,
+    piece_of,
+)
 from strata.store.s3_read import ObjectStream
 from tests.support import seaweed
 
@@ -84,6 +91,44 @@ def test_a_body_is_whole_if_it_has_as_many_bytes_as_its_headers_say(says: dict[s
             body_of({"Body": BytesIO(data), **says})
 
 
+def reply_of(data: bytes, range: str | None = None, status: int = 206) -> dict[str, Any]:
+    says = {} if range is None else {"ContentRange": f"bytes {range}"}
+    whole = {"ResponseMetadata": {"HTTPStatusCode": status}, "ContentLength": len(data)}
+    return {"Body": BytesIO(data), **whole, **says}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        reply_of(b"cde"),
+        reply_of(b"cde", "1-3/9"),
+        reply_of(b"cd", "2-3/9"),
+        reply_of(b"cd", "2-4/9"),
+        reply_of(b"cdef", "2-5/9"),
+        reply_of(b"cde", "2-4/*"),
+    ],
+)
+def test_a_reply_with_other_bytes_is_no_piece(reply: dict[str, Any]) -> None:
+    """All but the asked bytes, or none said: they stood for those that were asked for."""
+    with pytest.raises(Unavailable, match="ended early"):
+        piece_of(reply, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "length", "found"),
+    [
+        (reply_of(b"cde", "2-4/9"), 3, (b"cde", 9)),
+        (reply_of(b"cde", "2-4/5"), 9, (b"cde", 5)),
+        (reply_of(b"abcdefghi", status=200), 3, (b"cde", 9)),
+        (reply_of(b"ab", status=200), 3, (b"", 2)),
+    ],
+)
+def test_a_piece_is_what_was_asked_for(
+    reply: dict[str, Any], length: int, found: tuple[bytes, int]
+) -> None:
+    assert piece_of(reply, 2, length) == found
+
+
 @pytest.mark.parametrize(
     "bucket",
     [
@@ -97,6 +142,43 @@ def test_an_access_point_stands_where_a_bucket_does(bucket: str) -> None:
     assert S3Address.parse(f"s3://{bucket}/p?region=us-west-2") == S3Address(
         bucket, "p/", region="us-west-2"
     )
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("token", [None, "again"])
+@pytest.mark.parametrize("listing", ["blobs", "files", "uploads"])
+def test_a_listing_that_does_not_go_on_is_no_short_list(
+    token: str | None, listing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A landing folder had the files of its first page only; one of blobs never ended."""
+    names = ("NextContinuationToken", "NextKeyMarker", "NextUploadIdMarker")
+    page = {"IsTruncated": True} | ({} if token is None else dict.fromkeys(names, token))
+
+    class Answering:
+        def __getattr__(self, _: str) -> Callable[..., dict[str, Any]]:
+            return lambda **_: page
+
+    monkeypatch.setattr(S3Client, "boto", Answering())
+    address = S3Address.parse("s3://b/p")
+    lists: dict[str, Callable[[], object]] = {
+        "blobs": lambda: list(S3Blob(address).list("")),
+        "files": lambda: list(S3Client(address).listed("")),
+        "uploads": lambda: S3Blob(address)._abort_uploads(0),
+    }
+
+    with pytest.raises(Unavailable, match="ended early" if token is None else "leads nowhere"):
+        lists[listing]()
+
+
+@pytest.mark.parametrize(("code", "certain"), [("NoSuchBucket", True), ("NoSuchUpload", False)])
+def test_an_upload_that_is_gone_may_have_been_completed(code: str, certain: bool) -> None:
+    said = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+    with (
+        pytest.raises(Unavailable, match=code) as caught,
+        outside(S3Address.parse("s3://b/p"), "key", certain=False),
+    ):
+        raise client_error()(said, "CompleteMultipartUpload")
+    assert caught.value.certain is certain
 
 
 def test_a_copy_whose_reply_ended_early_may_have_happened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,14 +217,22 @@ def test_a_status_without_words_has_a_cure(
         list(blob.list(""))
 
 
-def test_a_stream_reads_what_stands_at_each_position(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_stream_reads_what_stands_at_each_position(
+    ranges: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may know no ranges: its first bytes were taken for those of each position."""
     draw, data = random.Random(7), bytes(range(251)) * 4
 
-    def body(_: ObjectStream, **how: str) -> bytes:
-        low, _, high = how["Range"].removeprefix("bytes=").partition("-")
-        return data[int(low) : int(high) + 1]
+    class Answering:
+        def get_object(self, Range: str, **_: Any) -> dict[str, Any]:  # noqa: N803 - as boto3
+            low, _, high = Range.removeprefix("bytes=").partition("-")
+            found = data[int(low) : int(high) + 1]
+            if not ranges:
+                return reply_of(data, status=200)
+            return reply_of(found, f"{low}-{int(low) + len(found) - 1}/{len(data)}")
 
-    monkeypatch.setattr(ObjectStream, "_body", body)
+    monkeypatch.setattr(S3Client, "boto", Answering())
     monkeypatch.setattr(s3_read, "AHEAD_BYTES", 64)
     stream, plain = ObjectStream("s3://b/key", len(data), ""), BytesIO(data)
     for place in (500, 2):

@@ -61,6 +61,8 @@ def as_python(scalar: pa.Scalar) -> Any:
     try:
         if pa.types.is_time(scalar.type) and _is_odd_time(scalar):
             return scalar.cast(pa.string()).as_py()
+        if pa.types.is_date64(scalar.type) and scalar.value % DAY["ms"]:
+            return scalar.cast(pa.timestamp("ms")).cast(pa.string()).as_py()
         return _inside(scalar) if pa.types.is_nested(scalar.type) else scalar.as_py()
     except FAILS:
         pass

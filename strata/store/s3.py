@@ -299,12 +299,12 @@ class S3Blob(ReferringBlob):
     def _check_same(self, key: str, name: str, data: bytes) -> None:
         with outside(self.address, key):
             size = self._size(name)
-            same = size == len(data) and self._whole(name) == data
-        if size is None:
+            found = self._whole(name) if size == len(data) else b""
+        if size is None or found is None:
             raise Unavailable(
                 "the blob vanished while it was written", certain=True, key=key, cure="try again"
             )
-        if not same:
+        if size != len(data) or found != data:
             raise other_bytes(key, content_hash(data), key=key)
 
     def _whole(self, name: str) -> bytes | None:

@@ -170,6 +170,20 @@ def test_a_listing_that_does_not_go_on_is_no_short_list(
         lists[listing]()
 
 
+@pytest.mark.parametrize("left", [False, True])
+def test_a_blob_that_vanishes_while_it_is_compared_has_no_other_bytes(
+    left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who deleted it between two requests made the write a bad request, never tried again."""
+    blob = S3Blob(S3Address.parse("s3://b/p"))
+    monkeypatch.setattr(blob, "_write", lambda *_: False)
+    monkeypatch.setattr(blob, "_size", lambda _: 3 if left else None)
+    monkeypatch.setattr(blob, "_whole", lambda _: None)
+
+    with pytest.raises(Unavailable, match="vanished while it was written"):
+        blob.set("key", b"abc")
+
+
 @pytest.mark.parametrize(("code", "certain"), [("NoSuchBucket", True), ("NoSuchUpload", False)])
 def test_an_upload_that_is_gone_may_have_been_completed(code: str, certain: bool) -> None:
     said = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 404}}

@@ -40,7 +40,7 @@ def implied(call: Call) -> Expr | None:
     else:
         value, *items = call.args
     rule = _RULES.get(value.function) if isinstance(value, Call) else None
-    if rule is None or value.type != "string":
+    if rule is None:
         return None
     assert isinstance(value, Call)
     found = [rule(value, text) for item in items if (text := _text(item)) is not None]
@@ -106,7 +106,7 @@ def _concat_ws(call: Call, text: str) -> Expr | None:
     """Return what holds if texts joined by a separator make up another: null ones are left out."""
     separator, *args = call.args
     between = _text(separator)
-    if not between or not args or any(arg.type != "string" for arg in args):
+    if not between or any(arg.type != "string" for arg in args):
         return None
     starts = sum(text.startswith(between, at) for at in range(len(text)))
     if starts >= len(args):
@@ -128,7 +128,7 @@ def _cast(call: Call, text: str) -> Expr | None:
         return None
     kind = spark_type(source.type)
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(kind.high)):
+    if not digits.isdecimal() or len(digits) > len(str(kind.high)):
         return _NEVER
     number = int(text)
     fits = str(number) == text and kind.low <= number <= kind.high

@@ -87,6 +87,7 @@ def _proposed(
     found: dict[str, Any] = {}
     why: list[Why] = []
     key = list(declaration.get("key", ()))
+    time = next((c.name for c in columns if c.kind in _TIMES and not c.nulls), None)
     unique = [
         c
         for c in columns
@@ -97,7 +98,7 @@ def _proposed(
         found["key"] = key
         why.append(Why("key", key[0], f"it is different in all {rows:,} rows, and never null"))
     elif not key:
-        first = columns[0].name if columns else ""
+        first = time or (columns[0].name if columns else "")
         why.append(
             Why(
                 "key",
@@ -106,7 +107,6 @@ def _proposed(
                 f"rows; so the shard sorts by {first} first, and no column can be dropped later",
             )
         )
-    time = next((c.name for c in columns if c.kind in _TIMES and not c.nulls), None)
     if time is not None and key[:1] != [time]:
         found["order"] = [time]
         why.append(

@@ -620,5 +620,9 @@ def test_what_speaks_against_a_key_is_said(tmp_path: Path) -> None:
     [why] = found.why
     assert "no column can be dropped later" in why.because
     assert "sorts by id first" in why.because
+    world.put("timed/1.csv", "id,day\n" + "7,2026-01-02\n" * 40)
+    timed = infer(world.settings, "new", "timed/")
+    assert timed.declaration["order"] == ["day"]
+    assert "sorts by day first" in timed.why[0].because
     few = infer(world.settings, "new", world.put("few.csv", "id\n1\n2\n"))
     assert "only 2 rows" in few.why[0].because

@@ -16,6 +16,7 @@ from strata.expr.nodes import Call, Expr, Literal
 from strata.expr.sparktype import spark_type
 
 EQUATED: Final = frozenset({"equal_to", "in"})
+_MOST: Final = 32  # conditions of one `in` that are asked one by one, in each batch
 _NEVER: Final = Literal(False, "boolean")
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _MONTHS: Final = (
@@ -43,10 +44,26 @@ def implied(call: Call) -> Expr | None:
     if rule is None:
         return None
     assert isinstance(value, Call)
-    found = [rule(value, text) for item in items if (text := _text(item)) is not None]
-    if len(found) < len(items) or not all(found):
+    rules = (rule(value, text) for item in items if (text := _text(item)) is not None)
+    found = tuple(one for one in rules if one is not None)
+    return _any(found) if len(found) == len(items) else None
+
+
+def _any(conditions: Sequence[Expr]) -> Expr | None:
+    """Return that one of some conditions is true; None if asking all of them takes too long.
+
+    What many equalities say of one expression is an `in`, which is asked once.
+    """
+    if len(conditions) <= _MOST:
+        return join_conditions("or", tuple(conditions))
+    equal = [one.args for one in conditions if isinstance(one, Call) and one.function == "equal_to"]
+    others = sum(one != _NEVER for one in conditions) - len(equal)
+    if not equal:
+        return None if others else _NEVER
+    value = equal[0][0]
+    if others or any(args[0] != value for args in equal):
         return None
-    return join_conditions("or", tuple(one for one in found if one is not None))
+    return Call("in", (value, *(args[1] for args in equal)), "boolean")
 
 
 def _text(expr: Expr) -> str | None:

@@ -38,6 +38,7 @@ def day_of(number: int) -> date:
 
 STRICT: Mapping[str, Callable[..., Any]] = {
     "equal_to": lambda a, b: a == b,
+    "in": lambda a, *items: a in items,
     "concat": lambda *texts: "".join(texts),
     "cast": lambda a: str(a).lower() if isinstance(a, bool) else str(a),
     "month_name": lambda day: day_of(day).strftime("%b"),
@@ -212,3 +213,42 @@ def test_of_items_that_are_no_texts_nothing_is_said(items: tuple[Expr, ...]) -> 
     assert implied(Call("in", (cast(N), *items), "boolean")) is None
     known = implied(Call("in", (cast(N), text("7"), text("8")), "boolean"))
     assert words(known) == ("or", ("equal_to", "n", 7), ("equal_to", "n", 8))
+
+
+def test_a_long_list_of_numbers_as_texts_is_asked_at_once() -> None:
+    numbers = [7 * n for n in range(1000)]
+    asked = [text("never"), *(text(str(n)) for n in numbers)]
+    found = implied(Call("in", (Call("cast", (N,), "string"), *asked), "boolean"))
+    assert isinstance(found, Call)
+    assert (found.function, found.args[0]) == ("in", N)
+    assert [item.value for item in found.args[1:]] == [n for n in numbers if n < 2**15]
+
+
+@pytest.mark.parametrize("count", [32, 33])
+def test_a_list_of_joined_texts_is_asked_one_by_one_while_it_is_short(count: int) -> None:
+    """A thousand of them would take a second in each batch."""
+    joined = Call("concat", (A, text("-"), B), "string")
+    asked = tuple(text(f"x{n}-y") for n in range(count))
+    found = implied(Call("in", (joined, *asked), "boolean"))
+    assert (found is None) == (count > 32)
+
+
+def test_a_long_list_that_says_something_of_several_columns_says_nothing() -> None:
+    joined = Call("concat", (A, text("-"), B, text("+"), C), "string")
+    for mixed in (("x--y+z", "x-y++z"), ("x--y+z", "x-y+z")):
+        found = [implied(Call("in", (joined, *map(text, mixed * n)), "boolean")) for n in (1, 20)]
+        assert found[0] is not None
+        assert found[1] is None
+    never = implied(Call("in", (joined, *map(text, ["x"] * 40)), "boolean"))
+    assert never == Literal(False, "boolean")
+
+
+@given(st.lists(st.integers(-(2**16), 2**16), min_size=40, max_size=60), st.booleans())
+def test_of_one_of_many_texts(numbers: list[int], other: bool) -> None:
+    texts = [str(n) for n in numbers] + ["x"] * other
+    found = implied(Call("in", (Call("cast", (N,), "string"), *map(text, texts)), "boolean"))
+    for number in (*numbers, 1):
+        row = {"n": number}
+        held = -(2**15) <= number < 2**15
+        assert found is None or not held or value_of(found, row) is (number in numbers)
+    assert found is not None

@@ -66,7 +66,10 @@ class S3Address:
 
         Raises: InvalidRequest.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # a [ that nothing closes
+            parts = urlsplit("")
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         unknown = sorted(options.keys() - {"endpoint", "region", "parallel", "attempts"})
         cut_off = not {*"#\t\r\n"}.isdisjoint(url)  # from there on, or without a word
@@ -93,7 +96,10 @@ class S3Address:
 
 
 def new_client(address: S3Address) -> Any:
-    """Return a client for this process. boto3 itself retries with jitter."""
+    """Return a client for this process. boto3 itself retries with jitter.
+
+    Raises: InvalidRequest for an endpoint or a region that cannot be one.
+    """
     import boto3
     from botocore.config import Config
 
@@ -106,9 +112,16 @@ def new_client(address: S3Address) -> Any:
         s3={"addressing_style": "path"} if address.endpoint else None,
     )
     session = boto3.session.Session()  # a session of its own: the default one is not thread-safe
-    client = session.client(
-        "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
-    )
+    try:
+        client = session.client(
+            "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
+        )
+    except ValueError as error:
+        raise InvalidRequest(
+            "no endpoint or no region of S3",
+            reason=without_password(str(error)),
+            cure="endpoint=https://host:port&region=name, in the address or as AWS's own settings",
+        ) from error
     client.meta.events.register_last("before-call.s3", _send_at_once)
     return client
 
@@ -308,7 +321,7 @@ def outside(address: S3Address, key: str, *, certain: bool = True) -> Iterator[N
 
 def _number(options: dict[str, str], name: str, default: int, setting: str | None) -> int:
     text = options.get(name, str(default))
-    if not text.isdigit() or not 1 <= int(text) <= 256:
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= 256:
         raise InvalidRequest(
             "this option of the address does not fit",
             setting=setting,

@@ -351,6 +351,9 @@ def test_a_store_below_another_prefix_is_not_seen(blob: S3Blob) -> None:
         "s3://b/p?region=x#1",
         "s3://b/p\n/q",
         "s3://b:9000/p",
+        "s3://[b/p",
+        "s3://b/p?parallel=²",
+        "s3://b/p?attempts=" + "9" * 5000,
     ],
 )
 def test_an_address_that_says_nothing_clear_is_refused(url: str) -> None:

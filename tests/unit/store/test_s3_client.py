@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strata.errors import Unavailable
+from strata.errors import InvalidRequest, Unavailable
 from strata.store import s3_read
 from strata.store.s3 import S3Blob
 from strata.store.s3_client import (
@@ -21,7 +21,7 @@ from strata.store.s3_client import (
     outside,
     piece_of,
 )
-from strata.store.s3_read import ObjectStream
+from strata.store.s3_read import Bucket, ObjectStream
 from tests.support import seaweed
 
 
@@ -142,6 +142,18 @@ def test_an_access_point_stands_where_a_bucket_does(bucket: str) -> None:
     assert S3Address.parse(f"s3://{bucket}/p?region=us-west-2") == S3Address(
         bucket, "p/", region="us-west-2"
     )
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["endpoint=minio:9000", "endpoint=http://[x", "endpoint=https://a..b", "region=eu west"],
+)
+def test_an_endpoint_or_a_region_that_is_none_is_refused_in_words(option: str) -> None:
+    """One without `http://` ended in a traceback of botocore."""
+    address = S3Address.parse(f"s3://b/p?{option}")
+    for ask in (lambda: S3Blob(address).get("key"), lambda: list(Bucket(address).below(""))):
+        with pytest.raises(InvalidRequest, match="endpoint=https://host:port"):
+            ask()
 
 
 @pytest.mark.timeout(60)

@@ -29,7 +29,7 @@ from strata.maintain.revert import Reverted, revert_interval
 from strata.maintain.schema import change_schema, describe_schema
 from strata.model.schema import Relation
 from strata.model.settings import ReadSettings, Settings, StoreSettings, UsageSettings
-from strata.model.time import MIN_TIME, format_time
+from strata.model.time import MIN_TIME, format_time, time_given
 from strata.plain.conditions import Condition
 from strata.plain.parse import plain_filter
 from strata.plain.weaker import weaker
@@ -382,6 +382,7 @@ class Shard:
         `keep_ms`: how long history waits for a consumer that nobody moves on.
         Raises: InvalidRequest when compaction has passed its position.
         """
+        start = None if start is None else time_given(start)
         asked = (self.stores, self.name, consumer)
         wish = Wish(_plain(where), columns, step_ms)
         if sink is None:

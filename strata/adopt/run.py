@@ -34,6 +34,7 @@ from strata.ingest.task import IngestReport, TaskResult
 from strata.machine.machine import Machine
 from strata.machine.writer_lease import Lease
 from strata.maintain.own import ReferredFile, referred_files, take_in
+from strata.model.journals import check_not_journal
 from strata.model.schema import Relation
 from strata.model.settings import Settings
 from strata.state.state import State
@@ -98,6 +99,7 @@ def adopt_table(  # noqa: PLR0913 - the choices of one request
     for changes that cannot be found out any more; Conflict when other writers append all the time.
     Cost: reads the files that changed, or the changes; writes them once.
     """
+    check_not_journal(name)
     machine = Machine(stores)
     last: Conflict | None = None
     for _ in range(TRIES):

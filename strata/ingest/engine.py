@@ -38,6 +38,7 @@ from strata.model.journals import check_not_journal
 from strata.model.runner import Runner, is_here, serial, width
 from strata.model.settings import Settings
 from strata.model.spec import LAYOUTS, ORDERED, ShardSpec, check_name, given_token
+from strata.model.time import time_given
 from strata.state.source import check_source
 from strata.state.spine import check_debt
 from strata.state.state import State
@@ -85,6 +86,7 @@ def ingest(  # noqa: PLR0913  the choices of one request
     if again and not files:
         raise InvalidRequest("only named files are taken in again", shard=name, cure="give files")
     if lower is not None and upper is not None:
+        step = replace(step, lower=time_given(lower), upper=time_given(upper))
         return _one(stores, settings, name, step, write_format=write_format, runner=runner)
     if files is None or lower is not None or upper is not None:
         raise InvalidRequest(

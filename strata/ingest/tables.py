@@ -17,7 +17,7 @@ from strata.ingest.ledger import Ledger
 from strata.ingest.plan import whole_task
 from strata.ingest.quarantine import catch_up
 from strata.ingest.readers.columns import source_names
-from strata.ingest.readers.source import RawFile
+from strata.ingest.readers.source import RawFile, check_columns
 from strata.ingest.readers.table import raw_table
 from strata.ingest.run import run_rows
 from strata.ingest.steps import interval_token
@@ -28,9 +28,11 @@ from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
 from strata.maintain.worth import paths_used
 from strata.model.charsets import UTF_8
+from strata.model.journals import check_not_journal
 from strata.model.runner import Runner, serial
 from strata.model.settings import Settings
 from strata.model.spec import ORDERED, POINT, ShardSpec, TimeSpec, check_name
+from strata.model.time import time_given
 from strata.state.source import check_source
 from strata.state.spine import check_debt
 from strata.state.state import State
@@ -68,9 +70,11 @@ class Opened:
 def open_batch(stores: Stores, settings: Settings, name: str, rows: Rows) -> Opened:
     """Return a batch to put rows into.
 
-    Raises: InvalidRequest for an interval that is written under another token, and for an envelope
-    that rows cannot have.
+    Raises: InvalidRequest for an interval that is written under another token, for an envelope
+    that rows cannot have, and for a shard that Strata writes about itself.
     """
+    check_not_journal(name)
+    rows = replace(rows, lower=time_given(rows.lower), upper=time_given(rows.upper))
     machine = Machine(stores)
     state = machine.load(name)
     catch_up(stores, state)
@@ -172,11 +176,28 @@ def table_updates(task: IngestTask, table: pa.Table) -> FileUpdates:
     return file_updates(_raw(task, table), task)
 
 
-def _raw(task: IngestTask, table: pa.Table) -> RawFile:
-    source = SourceFile("", f"rows/{task.number}", table.nbytes, number=task.number)
-    names = source_names(task.spec, task.relation)
+def check_row_names(task: IngestTask, found: Sequence[str]) -> None:
+    """Refuse rows that lack a declared column or have another one, also where there is no row.
+
+    Raises: InvalidRequest.
+    """
+    names, optional = _names(task)
+    check_columns(_file(task), found, names, optional=optional)
+
+
+def _file(task: IngestTask) -> str:
+    return f"rows/{task.number}"
+
+
+def _names(task: IngestTask) -> tuple[list[str], list[str]]:
+    """Return the columns that rows have, and those of them that may be missing."""
     optional = [column.name for column in task.relation.columns if column.default is not None]
-    return replace(raw_table(source, table, names, optional), ids=task.relation.ids)
+    return source_names(task.spec, task.relation), optional
+
+
+def _raw(task: IngestTask, table: pa.Table) -> RawFile:
+    source = SourceFile("", _file(task), table.nbytes, number=task.number)
+    return replace(raw_table(source, table, *_names(task)), ids=task.relation.ids)
 
 
 def _together(tables: Iterable[pa.Table | pa.RecordBatch], table_bytes: int) -> Iterator[pa.Table]:

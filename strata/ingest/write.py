@@ -4,7 +4,6 @@
 """
 
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from strata.config.settings import load_settings
 from strata.errors import InvalidRequest
-from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
+from strata.ingest.tables import Rows, check_row_names, commit_tables, open_batch, table_task
 from strata.ingest.task import SENT_BYTES, IngestReport
 from strata.model.runner import threads
 from strata.model.settings import Settings
@@ -61,17 +60,18 @@ def write(  # noqa: PLR0913 - the questions of a write; all but the interval hav
     opened = replace(opened, task=replace(opened.task, hand_over=SENT_BYTES))
     if opened.report is not None:
         return opened.report
+    check_row_names(opened.task, batches.schema.names)
     stored = table_task(opened.task, batches, 0, settings.ingest.task_bytes, stores.blob)
     return commit_tables(stores, settings, opened, list(stored), threads(TASKS))
 
 
-def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:
+def _batches(rows: ArrowRows) -> pa.RecordBatchReader:
     """Return rows as batches. Raises: InvalidRequest for what is no Arrow stream."""
     if isinstance(rows, pa.RecordBatch):
-        return [rows]
+        return pa.RecordBatchReader.from_batches(rows.schema, [rows])
     if hasattr(rows, "__arrow_c_stream__"):
         try:
-            batches: Iterable[pa.RecordBatch] = pa.RecordBatchReader.from_stream(rows)
+            return pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as error:
             raise InvalidRequest(
                 "Arrow cannot take these rows",
@@ -79,7 +79,6 @@ def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:
                 reason=str(error),
                 cure="cast the column to a type of Arrow, as Int128 of Polars to Decimal(38, 0)",
             ) from error
-        return batches
     raise InvalidRequest(
         "these rows offer no Arrow stream",
         type=type(rows).__name__,

@@ -31,7 +31,7 @@ from strata.machine.writer_lease import Lease
 from strata.model.journals import check_not_journal
 from strata.model.settings import ReadSettings
 from strata.model.spec import ORDERED
-from strata.model.time import MIN_TIME, format_time
+from strata.model.time import MIN_TIME, format_time, time_given
 from strata.parts.fetch import source_of
 from strata.parts.write import write_batch, write_parts
 from strata.plain.parse import plain_filter
@@ -113,6 +113,7 @@ def revert_interval(  # noqa: PLR0913 - what to take back, by name
     Cost: reads the parts that may hold updates at or after `lower`; no statistics are trusted.
     """
     check_not_journal(name)
+    lower, upper = time_given(lower), time_given(upper)
     machine = Machine(stores)
     if dry_run:
         work = _Work(machine, machine.load(name), lower, upper, where)

@@ -7,7 +7,8 @@ without an offset means UTC.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from operator import index
+from typing import Final, SupportsIndex
 
 from strata.errors import InvalidRequest
 
@@ -38,6 +39,24 @@ def parse_time(text: str | int) -> int:
     if not MIN_TIME <= value <= MAX_TIME:
         raise InvalidRequest("time out of range", value=text, cure="use years 0001 to 9999")
     return value
+
+
+def time_given(value: object) -> int:
+    """Return a time that a program gives as a whole number, those of numpy included.
+
+    Raises: InvalidRequest for anything else: a datetime, a text, a fraction, a truth.
+
+    >>> time_given(1356998400000)
+    1356998400000
+    """
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return index(value)
+    raise InvalidRequest(
+        "a program gives a time as an int",
+        value=str(value),
+        type=type(value).__name__,
+        cure="milliseconds since 1970: of a datetime with a zone round(at.timestamp() * 1000)",
+    )
 
 
 def _parse_iso(text: str) -> int:

@@ -25,7 +25,7 @@ from strata.machine.ledger import commit_ms_before
 from strata.machine.machine import Machine
 from strata.machine.reader_hold import held_state, kept_while
 from strata.model.settings import ReadSettings
-from strata.model.time import MIN_TIME, format_time
+from strata.model.time import MIN_TIME, format_time, time_given
 from strata.parts.fetch import source_of
 from strata.parts.prefetch import Wanted, parts_ahead
 from strata.plain.clock import settled
@@ -212,6 +212,7 @@ def listen(  # noqa: PLR0913 - what to read, and how it is shown
     filter or a column no longer fits the relation, when another column gets the name of one, and
     when the shard was restored or created anew.
     """
+    lower = time_given(lower)
     committed = 0  # when what was read last was
     ids: dict[str, int] = {}
     while True:

@@ -19,7 +19,7 @@ from strata.errors import InvalidRequest
 from strata.machine.ledger import children_of, commits_of
 from strata.machine.machine import Machine
 from strata.model.near import one_of
-from strata.model.time import MIN_TIME, format_time, parse_time
+from strata.model.time import MIN_TIME, format_time, parse_time, time_given
 from strata.state.labels import find_label, labels_of
 from strata.state.state import Commit, State
 from strata.store.interface import Blob
@@ -38,8 +38,10 @@ def resolve_moment(stores: Stores, state: State, moment: Moment | None) -> int |
     Raises: InvalidRequest for an unknown label, naming those that there are, and for a moment at
     which nothing was readable, or before commits kept their walltime.
     """
-    if moment is None or isinstance(moment, int):
-        return moment
+    if moment is None:
+        return None
+    if not isinstance(moment, str):
+        return time_given(moment)
     text = moment.strip()
     if text.startswith(CLOCK):
         return _by_clock(stores, state, parse_time(text.removeprefix(CLOCK)))

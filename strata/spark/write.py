@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame
 
 from strata.config.settings import load_settings
 from strata.errors import StrataError
-from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
+from strata.ingest.tables import Rows, check_row_names, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, IngestTask, TaskResult
-from strata.model.journals import check_not_journal
 from strata.model.settings import Settings
 from strata.model.spec import given_token
 from strata.spark.carried import packed_up
@@ -54,7 +53,6 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     again.
     Cost: runs the DataFrame once; makes a run for each `ingest.task_bytes` of a partition.
     """
-    check_not_journal(shard)
     settings = config if isinstance(config, Settings) else load_settings(config, os.environ)
     stores = open_stores(settings.store)
     named = given_token(token)
@@ -62,6 +60,7 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     opened = open_batch(stores, settings, shard, wanted)
     if opened.report is not None:
         return opened.report
+    check_row_names(opened.task, rows.columns)
     task, table_bytes = opened.task, settings.ingest.task_bytes
 
     def stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

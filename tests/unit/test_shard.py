@@ -1,9 +1,10 @@
 """A shard's scan is an Arrow stream: other engines take it in two lines, errors come through."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import duckdb
+import numpy
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -187,3 +188,18 @@ def test_a_filter_that_needs_spark_is_refused_before_anything_is_read(shard: Sha
         list(shard.scan(where="trim(name) = 'B'"))
 
     assert refused.value.details["construct"] == "TRIM(name)"
+
+
+def test_each_time_of_a_program_is_a_whole_number(shard: Shard) -> None:
+    """Also of numpy; a datetime ended in errors of Python, and a fraction in damage."""
+    asked = (
+        lambda at: shard.count(as_of=at),
+        lambda at: next(shard.listen(at)),
+        lambda at: shard.subscribe("c", start=at),
+        lambda at: shard.revert(0, at, dry_run=True),
+        lambda at: shard.revert(at, 9, dry_run=True),
+    )
+    for ask in asked:
+        ask(numpy.int64(5))
+        with pytest.raises(InvalidRequest, match="gives a time as an int"):
+            ask(datetime(2024, 1, 1, tzinfo=UTC))

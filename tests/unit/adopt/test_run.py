@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from strata.adopt.in_place import InPlace
+from strata.adopt.run import adopt_table
 from strata.compact import compact_shard
 from strata.errors import InvalidRequest
 from strata.ingest.engine import ingest
@@ -263,3 +264,20 @@ def test_times_are_those_of_versions_and_never_go_back(world: DeltaWorld, mirror
     third = Mirror(later).adopt(world.peer()).report
     assert third is not None
     assert third.lower == world.table.history(1)[0]["timestamp"]
+
+
+def test_no_table_is_adopted_into_a_shard_that_strata_writes_about_itself(
+    world: DeltaWorld, mirror: Mirror
+) -> None:
+    """Also not for a dry run, and not with `--replace`, which retracts what is there."""
+    config = Settings(mirror.stores.settings)
+    for dry_run in (False, True):
+        with pytest.raises(InvalidRequest, match="Strata alone writes"):
+            adopt_table(
+                mirror.stores,
+                config,
+                "strata_verdicts",
+                world.peer(),
+                all_anew=True,
+                dry_run=dry_run,
+            )

@@ -1,9 +1,11 @@
 """Rows that a program has in hand become one batch, once."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy
 import polars
 import pyarrow as pa
 import pytest
@@ -14,7 +16,8 @@ from strata.ingest.steps import interval_token
 from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport
 from strata.ingest.write import write as write_rows
-from tests.unit.ingest.test_engine import World
+from strata.model.spec import parse_spec
+from tests.unit.ingest.test_engine import SPEC, World
 
 
 def write(world: World, rows: Rows, *tables: pa.Table, table_bytes: int = 1 << 20) -> IngestReport:
@@ -130,3 +133,41 @@ def test_what_has_no_arrow_stream_is_refused(tmp_path: Path) -> None:
     wide = polars.DataFrame({"id": [1]}, schema={"id": polars.Int128})
     with pytest.raises(InvalidRequest, match=r"type='DataFrame'.*cure: cast the column"):
         write_rows(wide, "s", lower=0, upper=1, config=world.settings)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [pa.table({"zz": pa.array([], pa.int64())}), table((1, "a"), names="id nam"), pa.table({})],
+)
+def test_rows_of_other_columns_are_refused_also_without_a_row(
+    rows: pa.Table, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    with pytest.raises(InvalidRequest, match=r"lacks a declared column file='rows/0'"):
+        write_rows(rows, "s", lower=0, upper=1, config=world.settings)
+    assert world.state.batches == ()
+    none = table((1, "a")).slice(0, 0)
+    assert write_rows(none, "s", lower=0, upper=1, config=world.settings).updates == 0
+
+
+@pytest.mark.parametrize("bound", [datetime(2024, 1, 1, tzinfo=UTC), 0.5, True, "0", None])
+def test_bounds_that_are_no_whole_numbers_are_refused(bound: Any, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for bounds in ({"lower": bound, "upper": 9}, {"lower": -1, "upper": bound}):
+        with pytest.raises(InvalidRequest, match=r"gives a time as an int.*cure: milliseconds"):
+            write_rows(table((1, "a")), "s", **bounds, config=world.settings)
+
+
+def test_bounds_of_numpy_are_whole_numbers(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    lower, upper = numpy.array([5, 9])
+    report = write_rows(table((1, "a")), "s", lower=lower, upper=upper, config=world.settings)
+
+    assert (report.token, world.rows()) == (interval_token("s", 5, 9), {(1, "a", 5): 1})
+
+
+def test_no_program_fills_a_shard_that_strata_writes_about_itself(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.machine.create(parse_spec({**SPEC, "name": "strata_verdicts"}), journal=True)
+    with pytest.raises(InvalidRequest, match="Strata alone writes"):
+        write_rows(table((1, "a")), "strata_verdicts", lower=0, upper=1, config=world.settings)

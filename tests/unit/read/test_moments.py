@@ -1,7 +1,10 @@
 """A label or a moment by the clock leads to the time that was meant, however old it is."""
 
 from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
 
+import numpy
 import pytest
 
 from strata.errors import InvalidRequest
@@ -152,3 +155,16 @@ def test_the_clock_does_not_look_into_an_earlier_life(world: Setting) -> None:
     assert world.at("clock:60000") == 699
     with pytest.raises(InvalidRequest, match="nothing was committed"):
         world.at("clock:35000")
+
+
+@pytest.mark.parametrize(
+    "moment", [datetime(2024, 1, 1, tzinfo=UTC), date(2024, 1, 1), 7.0, True, b"7", [7]]
+)
+def test_what_is_neither_whole_nor_text_is_no_time(moment: Any, world: Setting) -> None:
+    with pytest.raises(InvalidRequest, match=r"gives a time as an int.*cure: milliseconds"):
+        world.at(moment)
+
+
+def test_a_whole_number_of_numpy_is_a_time(world: Setting) -> None:
+    found = world.at(numpy.int64(7))  # type: ignore[arg-type]
+    assert (found, type(found)) == (7, int)

@@ -26,6 +26,7 @@ from strata.ingest.updates import FileUpdates, check_spec, file_updates
 from strata.ingest.verify import sampling
 from strata.ingest.widened import check_widened
 from strata.machine.machine import Machine
+from strata.machine.replaced import noticed
 from strata.maintain.worth import paths_used
 from strata.model.charsets import UTF_8
 from strata.model.journals import check_not_journal
@@ -231,14 +232,16 @@ def commit_tables(  # noqa: PLR0913 - the last two say under which conditions
     `upper_of_basis`: the upper of the shard that the rows were computed from, if any. `writer`:
     whose lease covers the run.
     Raises: InvalidRequest for too many rejected rows; Conflict when the shard advanced meanwhile;
-    Fenced when the lease has expired.
+    Fenced when the lease has expired, or the shard was created anew.
     """
     machine, name = Machine(stores), opened.state.name
     check_verified(opened.state, opened.work.step, results, machine)
     check_rejected(opened.state.spec, opened.work.step, results)
-    committer = Committer(machine, opened.state, Ledger(stores.blob, machine.load(name)), writer)
-    if opened.state.spec.source.envelope in ORDERED:
+    with noticed(machine, name):
+        ledger = Ledger(stores.blob, machine.load(name))
+        committer = Committer(machine, opened.state, ledger, writer)
+        if opened.state.spec.source.envelope not in ORDERED:
+            return committer.commit(opened.work, results, upper_of_basis)
         placed = replace(settings, store=stores.settings)
         settler = Settler(stores, placed, runner, committer, None, opened.state.spec)
         return settler.settle(opened.work, results)
-    return committer.commit(opened.work, results, upper_of_basis)

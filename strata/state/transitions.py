@@ -160,8 +160,8 @@ def _from_basis(state: State, basis: Basis) -> dict[str, Any]:
     the append; Fenced when a blob of the ledger or of rejected rows may have been collected.
     """
     check_source(state)
-    if basis.generation is not None and basis.generation < state.fence:
-        raise _too_old(state, generation=basis.generation)
+    if basis.generation is not None:
+        check_begun(state, basis.generation)
     if basis.upper is not None and basis.upper != state.upper:
         raise Conflict(
             "the shard went on while this was worked out",
@@ -233,6 +233,15 @@ def check_fence(state: State, now_ms: int, batch: Batch | None, writer: str | No
             "run again; hold a writer's lease where the work takes longer than that",
             generation=generation_of(manifest),
         )
+
+
+def check_begun(state: State, generation: int) -> None:
+    """Refuse what began in a generation behind the fence, as in another life of the shard.
+
+    Raises: Fenced.
+    """
+    if generation < state.fence:
+        raise _too_old(state, generation=generation)
 
 
 def _too_old(state: State, cure: str = "run again", **written: object) -> Fenced:

@@ -23,6 +23,7 @@ from strata.model.settings import Settings
 from strata.model.spec import ShardSpec
 from strata.state.source import trip
 from strata.state.state import State, Trip
+from strata.state.transitions import check_begun
 from strata.stats.worth import NO_WORTH, StatsWorth
 from strata.store.open import Stores
 
@@ -45,9 +46,11 @@ class Settler:
         """Apply the changes of one batch to the current shard, and commit the updates.
 
         Raises: Conflict when the shard advanced or its columns changed in the meantime;
-        InvalidRequest for changes that do not follow those that are there by now.
+        InvalidRequest for changes that do not follow those that are there by now; Fenced when the
+        shard was created anew.
         """
         state = self.committer.machine.load(self.committer.state.name)
+        check_begun(state, self.committer.state.generation)
         if state.relation != self.committer.state.relation:
             raise Conflict(
                 "the columns changed while files were read, nothing was committed",

@@ -6,13 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from strata.compact import compact_shard
 from strata.errors import Fenced
+from strata.gc.drop import drop_shard
 from strata.gc.sweep import collect
 from strata.ingest.engine import ingest
+from strata.ingest.tables import Rows, commit_tables, open_batch, table_task
 from strata.model.settings import GcSettings
+from strata.model.spec import parse_spec
+from strata.model.time import MIN_TIME
 from tests.unit.ingest.test_engine import SPEC, World
 
 UPSERTS: dict[str, Any] = {"source": {**SPEC["source"], "format": "jsonl", "envelope": "upsert"}}
@@ -82,3 +87,43 @@ def test_what_others_replaced_and_swept_fences_an_ingest(
         if not blob.happened:
             break
     assert min(outcomes[one] for one in ("committed", "replaced", "fenced")) > 0
+
+
+def anew(world: World, *, sweeps: int = 3) -> None:
+    """Others drop the shard, sweep it, and create it again."""
+    settings = replace(world.settings, gc=GcSettings(grace_ms=0))
+    drop_shard(world.machine, "s", by="Ann", reason="of a test", force=True)
+    for _ in range(sweeps):
+        world.now += 5
+        collect(world.stores, "s", settings)
+    world.machine.create(parse_spec({**SPEC, **UPSERTS}), revive=True)
+
+
+@pytest.mark.parametrize("hand_over", [0, 1 << 20], ids=["stored", "in_memory"])
+@pytest.mark.parametrize("sweeps", [0, 3])
+def test_changes_of_a_program_end_with_the_life_of_the_shard(
+    hand_over: int, sweeps: int, tmp_path: Path
+) -> None:
+    """As appended rows do: also where the new shard would contradict them."""
+    fenced = 0
+    for at in range(99):
+        world = World(tmp_path / f"{at}", **UPSERTS)
+        world.ingest(world.put("0", text(world, 0)), lower=0, upper=5)
+        rows = Rows(5, 9, envelope="upsert", deleted_column="gone")
+        opened = open_batch(world.stores, world.settings, "s", rows)
+        task = replace(opened.task, hand_over=hand_over)
+        gone = pa.table({"id": [3], "name": ["of 0"], "gone": [True]})
+        results = list(table_task(task, [gone], 0, 1 << 20, world.stores.blob))
+        blob = Between(world.stores.blob, at, lambda: anew(world, sweeps=sweeps))  # noqa: B023
+        if not at:
+            anew(world, sweeps=sweeps)
+        try:
+            stores = replace(world.stores, blob=blob)  # type: ignore[arg-type]
+            commit_tables(stores, world.settings, opened, results)
+        except Fenced:
+            fenced += 1
+            assert (world.state.upper, world.rows()) == (MIN_TIME, {})
+        else:
+            assert at > 2
+            break
+    assert fenced == at > 2

@@ -38,7 +38,6 @@ def show(
         shown += [_shown(row) for row in one.rows[: max(limit - total, 0)]]
         total += len(one.rows)
     columns = ("token", "file", "line", "column_name", "value", "reason", "raw")
-    total = len(shown)
     document = {"shard": shard, "rows": total, "rejected": shown}
     title = f"{shard}: {min(limit, total)} of {total} rejected rows"
     return answer(document, rows(title, shown, columns))

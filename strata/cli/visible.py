@@ -7,7 +7,10 @@ from strata.errors import StrataError, bounded, masked
 from strata.model.shown import visible
 from strata.model.time import MAX_TIME, MIN_TIME, format_time
 
-TIMES: Final = frozenset({"since", "upper", "lower", "as_of"})  # names of times in documents
+TIMES: Final = frozenset(  # names of times in documents and errors
+    {"since", "upper", "lower", "as_of", "at", "shard_upper", "first_lower", "first_upper"}
+    | {"consumer_position", "sink_position"}
+)
 MOMENTS: Final = frozenset(
     {"at_ms", "expires_ms", "changed_ms", "deleted_from_ms", "walltime_ms", "began_ms"}
 )

@@ -187,10 +187,17 @@ def rejected(stores: Stores, name: str, token: str | None = None) -> Iterator[Re
 
     Those of batches that the shard does not have, since it was created anew or restored, stay out.
     Memory: the rejected rows of one batch. Cost: reads the quarantine.
-    Raises: InvalidRequest for an unknown shard.
+    Raises: InvalidRequest for an unknown shard, and for a token that no batch of it has.
     """
     machine, quarantine = Machine(stores), rejected_shard(name)
     catch_up(stores, machine.load(name))
+    if token is not None and machine.committed(name, token) is None:
+        raise InvalidRequest(
+            "no batch of the shard has this token",
+            shard=name,
+            token=token,
+            cure=f"`strata quarantine show {name}` prints the token of each rejected row",
+        )
     if quarantine not in machine.names():
         return
     with reading(stores, quarantine, ReadSettings(), "quarantine") as state:

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from strata.cli.app import main
+from strata.cli.visible import shown_error
+from strata.errors import InvalidRequest
 
 SPEC = """
 name: events
@@ -351,3 +353,37 @@ def test_a_source_that_is_tripped_is_shown_and_released(
     assert (done["released"]["column"], done["by"]) == ("id", "anna")
     assert cli.json("source", "show", "events")["tripped"] is None
     assert cli.json("ingest", "events", "--from", file)["verified"] == 1
+
+
+def test_rejected_rows_are_counted_behind_the_limit_and_asked_for_by_a_known_token(
+    cli: Cli,
+) -> None:
+    cli.create()
+    good = (f'{{"id": {n}, "kind": "a", "payload": {{}}}}' for n in range(3))
+    token = cli.ingest(0, *good, *('{"id": "x", "kind": "a", "payload": {}}',) * 3)["token"]
+
+    found = cli.json("quarantine", "show", "events", "--limit", "1", "--token", token)
+    assert (found["rows"], len(found["rejected"])) == (3, 1)
+    for command in ("show", "retry"):
+        code, _, err = cli.run("quarantine", command, "events", "--token", f"{token}x")
+        assert (code, "no batch of the shard has this token" in err, "cure" in err) == (
+            2,
+            True,
+            True,
+        )
+
+
+def test_the_time_of_a_retraction_is_shown_as_a_time(cli: Cli) -> None:
+    cli.create()
+    cli.ingest(0, '{"id": 1, "kind": "a", "payload": {}}')
+
+    found = cli.run("revert", "events", "0", "1000", "--dry-run")
+    assert "at\t1970-01-01T00:00:01Z\n" in found[1]
+
+
+def test_times_in_errors_are_shown_as_times() -> None:
+    error = InvalidRequest("no", shard_upper=1000, first_lower=0, sink_position=2000, position=7)
+    text = shown_error(error)
+
+    assert "shard_upper=1970-01-01T00:00:01Z first_lower=1970-01-01T00:00:00Z" in text
+    assert "sink_position=1970-01-01T00:00:02Z position=7" in text

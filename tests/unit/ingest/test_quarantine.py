@@ -43,7 +43,10 @@ def test_rejected_rows_are_found_with_their_place_and_text(world: World) -> None
         ("a.csv", 7, "70001", b"70001,e"),
     ]
     assert {r["header"] for r in found.rows} == {"id,name"}
-    assert not list(rejected(world.stores, "s", "another-token"))
+    other = world.ingest(world.put("b.csv", "id,name\n9,z\n"))["token"]
+    assert not list(rejected(world.stores, "s", other))
+    with pytest.raises(InvalidRequest, match="no batch of the shard has this token"):
+        list(rejected(world.stores, "s", "another-token"))
 
 
 def test_many_rejected_rows_come_in_several_files_and_are_numbered_through(

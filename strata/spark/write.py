@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from strata.config.settings import load_settings
-from strata.errors import StrataError
+from strata.errors import InvalidRequest, StrataError
+from strata.ingest.readers.rejects import SHOWN
 from strata.ingest.tables import Rows, check_row_names, commit_tables, open_batch, table_task
 from strata.ingest.task import IngestReport, IngestTask, TaskResult
 from strata.model.settings import Settings
@@ -61,6 +63,7 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     if opened.report is not None:
         return opened.report
     check_row_names(opened.task, rows.columns)
+    _check_fields(rows.schema)
     task, table_bytes = opened.task, settings.ingest.task_bytes
 
     def stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,6 +82,28 @@ def write(  # noqa: PLR0913  the questions of a write; all but the interval have
     results.sort(key=lambda result: result.number)
     runner = spark_runner(rows.sparkSession)
     return commit_tables(stores, settings, opened, results, runner)
+
+
+def _check_fields(schema: StructType) -> None:
+    """Refuse a column that Spark cannot hand over, and does not name. Raises: InvalidRequest."""
+    for column in schema:
+        if _has_twins(column.dataType):
+            raise InvalidRequest(
+                "a struct in the frame has two fields of one name",
+                column=column.name,
+                type=column.dataType.simpleString()[:SHOWN],
+                cure="give each field its own name",
+            )
+
+
+def _has_twins(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_twins(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_twins(kind.keyType) or _has_twins(kind.valueType)
+    if not isinstance(kind, StructType):
+        return False
+    return len({*kind.names}) < len(kind.names) or any(_has_twins(f.dataType) for f in kind)
 
 
 def _attempt(

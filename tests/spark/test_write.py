@@ -82,3 +82,16 @@ def test_intervals_of_months_are_written_also_inside_other_types(
     found = snapshot(spark, "s", config=Settings(store=store)).selectExpr(*texts)
     wanted = rows.withColumn("years", fn.col("years").cast(months)).selectExpr(*texts)
     assert sorted(found.collect()) == sorted(wanted.collect())
+
+
+def test_a_struct_with_two_fields_of_one_name_is_refused_by_its_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = StoreSettings(f"file://{tmp_path}/blob", f"sqlite:///{tmp_path}/consensus.db")
+    columns = [{"name": "id", "type": "int64"}, {"name": "j", "type": "jsonb"}]
+    Machine(open_stores(store)).create(parse_spec({"name": "s", "columns": columns, "key": ["id"]}))
+    twins = "named_struct('a', 1, 'a', 2)"
+    for value in (twins, f"array({twins})", f"map('x', named_struct('b', {twins}))"):
+        rows = spark.sql(f"select 1L id, {value} j")
+        with pytest.raises(InvalidRequest, match=r"two fields of one name column='j'.*cure: give"):
+            write(rows, "s", lower=0, upper=10, config=Settings(store=store))

@@ -67,6 +67,9 @@ def test_texts_of_a_path_are_compared_as_texts() -> None:
         numbers [1, 5]         | SKIP
         numbers [1, 50]        | KEEP
         numbers [10, 10]       | KEEP
+        numbers [5, 1]         | KEEP
+        numbers [nan, 1]       | KEEP
+        numbers [1, nan]       | KEEP
         numbers [1, 5] missing | SKIP
         strings [1, 5]         | KEEP
         """,

@@ -79,3 +79,23 @@ def test_the_code_of_the_first_character_rises_with_the_text() -> None:
     check((upper >= 65) & (upper <= 90), table)
     check(upper > 127, "name | verdict\n[a, zz] | SKIP\n[a, é] | KEEP\n[a, …] | KEEP")
     check(upper < 1, "name | verdict\n[a, zz] | SKIP\n[…, zz] | KEEP")
+
+
+def test_joined_texts_ask_what_is_joined_and_nothing_unknown_is_skipped() -> None:
+    number = col("n").cast("string")
+    table = """
+        name      | n      | verdict
+        [a, c]    | [1, 9] | KEEP
+        [a, c]    | [8, 9] | SKIP
+        [d, e]    | [1, 9] | SKIP
+        [c, a]    | [1, 9] | KEEP
+        [a, c]    | [9, 8] | KEEP
+        ?         | ?      | KEEP
+        [a, c]    | ?      | KEEP
+        […, …]    | […, …] | KEEP
+        only null | [1, 9] | SKIP
+    """
+    joined = call("concat", col("name"), constant("-", "string"), number, kind="string")
+    check(joined == "b-7", table)
+    apart = call("concat_ws", constant("-", "string"), col("name"), number, kind="string")
+    check(apart == "b-7", table.replace("only null | [1, 9] | SKIP", "only null | [1, 9] | KEEP"))
